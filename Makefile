@@ -6,7 +6,7 @@ DESTDIR ?=
 ARGS ?=
 PART ?=
 
-.PHONY: help deps build hold quick check check-all gpu-check install uninstall deb format clean
+.PHONY: help deps build hold quick check check-all gpu-check install install-user uninstall deb bundle release format clean
 
 help:
 	@echo 'make hold [ARGS=...]       install what is missing, build what hold runs, hold a card at 50 % (real, or else simulated)'
@@ -16,7 +16,10 @@ help:
 	@echo 'make gpu-check [PART=...]  run the tests and measurements that need an NVIDIA card'
 	@echo 'make deps | build | format | clean'
 	@echo 'make install | uninstall [PREFIX=/usr/local] [DESTDIR=]'
+	@echo 'make install-user          install into ~/.local, for one user, without root'
 	@echo 'make deb                   install what is missing, build the Debian packages in build-deb'
+	@echo 'make bundle                after it, one tar of them and of all that they need, for machines without internet'
+	@echo 'make release               tag, tarball, packages, bundles, notes and sums of this version in build-release'
 
 deps:
 	@tools/deps build
@@ -55,6 +58,9 @@ install: build
 	meson configure $(BUILD) -Dprefix=$(PREFIX)
 	DESTDIR='$(DESTDIR)' meson install -C $(BUILD)
 
+install-user: build
+	@tools/install_user '$(BUILD)'
+
 uninstall: $(BUILD)/build.ninja
 	@tools/uninstall '$(BUILD)' '$(PREFIX)' '$(DESTDIR)'
 
@@ -62,8 +68,15 @@ deb:
 	@tools/deps build deb
 	@tools/make_deb build-deb
 
+bundle: deb
+	@tools/make_bundle build-deb
+
+release:
+	@tools/deps deb all
+	@tools/release bookworm trixie
+
 format:
 	@tools/check_format --fix
 
 clean:
-	rm -rf $(BUILD) build-check build-deb
+	rm -rf $(BUILD) build-check build-deb build-release

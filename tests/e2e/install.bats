@@ -178,3 +178,22 @@ uninstall() {
 	[ -z "$(find "$T/root/other prefix" ! -type d)" ]
 	diff -r "$PREFIX" "$T/root/kept"
 }
+
+@test "make install-user installs for one user, and the program, its pages and completions work from there" {
+	local to="$T/home/.local" man
+	HOME=$T/home "$BATS_TEST_DIRNAME/../../tools/install_user" "$LOADLINE_BUILD" >"$T/said"
+	grep -q "^loadline is in $to/bin, which is not in PATH: " "$T/said"
+	[ "$("$to/bin/loadline" version)" = "$(loadline version)" ]
+	[ -z "$(find "$to" -path '*/systemd/system*' -o -name sysusers.d)" ]
+	grep -qx "ExecStart=$to/bin/loadline run .*" "$to/share/systemd/user/loadline-run@.service"
+	bash -n "$to/share/bash-completion/completions/loadline"
+	[ -s "$to/share/fish/vendor_completions.d/loadline.fish" ]
+	if command -v manpath >/dev/null; then
+		man=$(env -u MANPATH PATH="$to/bin:$PATH" man -w loadline-run)
+		[ "$man" = "$to/share/man/man1/loadline-run.1" ]
+	fi
+	[ -e "$LOADLINE_BUILD/sim/libcuda.so.1" ] || skip "no simulator in this build"
+	[ "$("$to/bin/loadline" --sim run -- sh -c 'echo $LD_PRELOAD')" = "$to/lib/loadline/libloadline-cuda.so:$to/lib/loadline/sim/libloadline-sim-kernel.so" ]
+	uninstall "" "$to"
+	[ "$(find "$to" ! -type d)" = "$to/share/systemd/user/loadline-run@.service" ]
+}
