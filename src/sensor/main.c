@@ -146,12 +146,14 @@ static int run_trial(const char *uuid, struct ll_err *err)
 	int rc = ll_trial_run(uuid, &result, err);
 	if (rc)
 		return rc;
-	printf("{\"slices\":%s,\"needs_commit\":%s,\"off\":%s,\"ratio\":%.2f,\"set_us\":%.0f,\"off_us\":%"
+	printf("{\"slices\":%s,\"needs_commit\":%s,\"off\":%s,\"ratio\":%.2f,\"card_was_full\":%s,\"set_us\":%.0f,"
+	       "\"off_us\":%"
 	       ".0f,"
 	       "\"on_us\":%.0f,\"kernels\":%" PRIu64 ",\"wrong\":%" PRIu64 "}\n",
 	       result.levers & LL_TRIAL_SLICES ? "true" : "false", result.levers & LL_TRIAL_COMMITS ? "true" : "false",
-	       result.levers & LL_TRIAL_OFF ? "true" : "false", result.ratio, (double)result.set_ns / 1e3,
-	       (double)result.off_ns / 1e3, (double)result.on_ns / 1e3, result.kernels, result.wrong);
+	       result.levers & LL_TRIAL_OFF ? "true" : "false", result.ratio, result.was_full ? "true" : "false",
+	       (double)result.set_ns / 1e3, (double)result.off_ns / 1e3, (double)result.on_ns / 1e3, result.kernels,
+	       result.wrong);
 	return LL_EXIT_OK;
 }
 

@@ -108,6 +108,7 @@ enum ll_trial_lever {
 struct ll_trial_result {
 	unsigned levers;                /* enum ll_trial_lever */
 	double ratio;                   /* of their progress; 4 was asked for */
+	bool was_full;                  /* both had work for the card all the time, so that the ratio tells something */
 	uint64_t set_ns, off_ns, on_ns; /* how long a call took */
 	uint64_t kernels, wrong;        /* kernels, and those with a wrong result */
 };

@@ -791,13 +791,13 @@ static int measure_slices(const struct ll_card *card, struct ll_strbuf *text, st
 static void say_result(struct ll_doctor *doctor, const char *text)
 {
 	static const char less_exact[] = N_("shares of time are less exact here");
-	int slices = 0, needs_commit = 0, off = 0;
+	int slices = 0, needs_commit = 0, off = 0, was_full = 0;
 	double ratio = 0, off_us = 0, on_us = 0;
 	json_int_t kernels = 0, wrong = 0;
 	json_t *result = json_loads(text, 0, NULL);
-	if (!result || json_unpack(result, "{s:b, s:b, s:b, s:F, s:F, s:F, s:I, s:I}", "slices", &slices,
-				   "needs_commit", &needs_commit, "off", &off, "ratio", &ratio, "off_us", &off_us,
-				   "on_us", &on_us, "kernels", &kernels, "wrong", &wrong))
+	if (!result || json_unpack(result, "{s:b, s:b, s:b, s:b, s:F, s:F, s:F, s:I, s:I}", "slices", &slices,
+				   "needs_commit", &needs_commit, "off", &off, "card_was_full", &was_full, "ratio",
+				   &ratio, "off_us", &off_us, "on_us", &on_us, "kernels", &kernels, "wrong", &wrong))
 		ll_doctor_warn(doctor, NULL, "the trial's result cannot be read: %s", text);
 	else if (wrong)
 		ll_doctor_fail(doctor, N_("the card loses work when programs share it; report it to its vendor"),
@@ -808,7 +808,7 @@ static void say_result(struct ll_doctor *doctor, const char *text)
 			     "on again in %.1f ms; %lld kernels, all results right",
 			     ratio, needs_commit ? _(" after a preemption") : "", off_us / 1e3, on_us / 1e3,
 			     (long long)kernels);
-	else if (!slices && ratio > ignored_most)
+	else if (!slices && (!was_full || ratio > ignored_most))
 		ll_doctor_warn(doctor, N_("try again when the machine is quiet"),
 			       "not clear: slices of 4 : 1 gave %.2f : 1", ratio);
 	else
