@@ -105,7 +105,7 @@ enum ll_message_kind {
 	LL_MESSAGE_STAY = 40,    /* after RESUME: the process frees the memory that has come back */
 	LL_MESSAGE_ROOM = 41,    /* reply to SHORT. value: enum ll_move_room */
 	LL_MESSAGE_MEASURE = 42, /* value: a number that the reply repeats. It identifies a reply that comes too late */
-	LL_MESSAGE_PROGRESS = 43, /* bytes, away_bytes; reason: the cause of the wait */
+	LL_MESSAGE_PROGRESS = 43, /* bytes, away_bytes; reason: the cause of the wait. LL_MOVE_HAS_ROOM */
 	LL_MESSAGE_MOVED = 44,    /* bytes; value: duration in ns. LL_MOVE_ALREADY */
 	/* Movable memory that is shared by cuIpcGetMemHandle: struct ll_message_share. loadlined keeps descriptors of
 	 * the memory, and gives them to processes that have its key. SHARE and UNSHARE use the connection of EVICTABLE,

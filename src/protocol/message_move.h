@@ -23,6 +23,7 @@ enum ll_move_flag {
 	LL_MOVE_WANTS = 8,              /* its memory is off the card, and one of its threads waits to use the card */
 	LL_MOVE_IS_READ = 16,           /* the process has just read the card */
 	LL_MOVE_WANTS_DESTINATION = 32, /* the process requests the destination of its memory */
+	LL_MOVE_HAS_ROOM = 128,         /* in PROGRESS: the memory is on its way back to the card */
 	LL_MOVE_HOLD = 64, /* the process waits for other processes of its job that do the same. In EVICTABLE: it was
 			      told to wait */
 };

@@ -502,6 +502,17 @@ moves() {
 	does one check
 }
 
+@test "--timeout of resume is for room alone: memory that is on its way back is waited for" {
+	needs_preload
+	start_steps one
+	does one context "alloc 3"
+	loadline --sim evict one
+	fault hang cuMemcpyHtoDAsync_v2 5s count 1
+	run -0 loadline --sim resume one --timeout 2s
+	[[ $output == *"resumed 0/0, tenant one: "* ]]
+	does one check
+}
+
 @test "a program that is stopped does not hold the command, nor others" {
 	needs_preload
 	start_worker one --bytes 4M

@@ -64,19 +64,22 @@ static int send_request(struct ll_client *client, struct ll_evict_interrupt *int
 	return rc;
 }
 
-/* Waits for the end of it, as long as loadlined says how far it is. */
+/* Waits for the end of it, as long as loadlined says how far it is. The deadline is for room alone. */
 static int await_end(struct ll_client *client, struct ll_evict_interrupt *interrupt, uint64_t deadline_ns,
 		     union ll_message *message, struct ll_err *err)
 {
 	int rc = send_request(client, interrupt, message, err);
+	bool has_room = false;
 	while (!rc) {
-		rc = wait_for_answer(client->fd, interrupt, deadline_ns, err);
+		rc = wait_for_answer(client->fd, interrupt, has_room ? UINT64_MAX : deadline_ns, err);
 		if (!rc)
 			rc = ll_client_receive(client, message, ll_now_ns() + LL_NS_PER_MS, err);
 		if (!rc && message->header.kind == LL_MESSAGE_MOVED)
 			return 0;
-		if (!rc && message->header.kind == LL_MESSAGE_PROGRESS)
+		if (!rc && message->header.kind == LL_MESSAGE_PROGRESS) {
+			has_room = message->move.flags & LL_MOVE_HAS_ROOM;
 			note_progress(interrupt, &message->move);
+		}
 	}
 	return rc;
 }

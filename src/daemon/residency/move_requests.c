@@ -117,6 +117,9 @@ void ll_move_requests_tell(struct ll_residency_books *books, uint64_t now_ns)
 			continue;
 		request->told_ns = now_ns;
 		fill_in(request, LL_MESSAGE_PROGRESS, &message);
+		const struct ll_residency_program *rule = request->evictable ? &request->evictable->rule : NULL;
+		if (rule && rule->state == LL_RESIDENCY_RESUMING && !rule->lacks_room)
+			message.move.flags |= LL_MOVE_HAS_ROOM;
 		ll_message_text_set(message.move.reason, sizeof message.move.reason,
 				    request->evictable ? ll_evictable_describe(request->evictable)
 						       : "has not connected yet");
