@@ -112,6 +112,7 @@ has_counted() {
 		echo "# lost by kill -9: $(jq -n "$truth - $used") GPU seconds" >&3
 		jq -n -e "$truth - $used <= 10" >/dev/null
 		serve
+		wait_for 60 has_counted 0 "$truth" # it goes on where the file ended
 	done
 	wait_for 60 has_counted 0 "$(jq -n "$(truth 0 kernel_seconds) + 1")"
 	stop first

@@ -121,7 +121,7 @@ reports() {
 	sqlite3 "$T/$DATABASE" "UPDATE use SET memory_byte_s = 10.0 * 1073741824 * 3600"
 	# 2 h of a card, and 10 GiB hours.
 	reports '.cost == 24.4 and .currency == "CNY"'
-	[ "$(loadline --sim report --csv | cut -d, -f9)" = $'cost\n24.400' ]
+	[ "$(loadline --sim report --csv | cut -d, -f10)" = $'cost\n24.400' ]
 	loadline --sim report | head -1 | grep -q "cost CNY"
 	loadline --sim report | grep -q " 24.40 "
 	loadline --sim report --html "$T/costs.html"
