@@ -20,7 +20,7 @@ extern const unsigned char ll_trial_ptx[];
 
 /* AHEAD: kernels that are queued. A host that is late for some ms leaves the card no gap. */
 enum { THREADS = 256, BLOCKS_PER_SM = 4, AHEAD = 64, RESULTS = 16384, FIRST_TURNS = 2000 };
-enum { LONG_US = 8000, SHORT_US = 2000 };
+enum { LONG_US = 8000, SHORT_US = 2000, READINGS = 3 };
 
 #define KERNEL_NS LL_NS_PER_MS
 #define START_NS (20 * LL_NS_PER_S)
@@ -275,14 +275,19 @@ static void count_progress(struct worker workers[2], uint64_t ns, uint64_t ret_d
 		ret_done[i] = atomic_load(&workers[i].done) - before[i];
 }
 
+/* A busy host may bring one reading off, and does not make a card obey that ignores slices. */
 static bool are_slices_obeyed(struct worker workers[2], struct ll_trial_result *result)
 {
-	uint64_t done[2];
-	ll_sleep_until_ns(ll_now_ns() + SETTLE_NS);
-	count_progress(workers, RATIO_NS, done);
-	result->ratio = done[1] ? (double)done[0] / (double)done[1] : 0;
-	result->was_full = (double)(done[0] + done[1]) * (double)KERNEL_NS >= fills_card * (double)RATIO_NS;
-	return result->ratio > least_ratio && result->ratio < most_ratio;
+	bool is_obeyed = false;
+	for (int i = 0; i < READINGS && !is_obeyed; i++) {
+		uint64_t done[2];
+		ll_sleep_until_ns(ll_now_ns() + SETTLE_NS);
+		count_progress(workers, RATIO_NS, done);
+		result->ratio = done[1] ? (double)done[0] / (double)done[1] : 0;
+		result->was_full = (double)(done[0] + done[1]) * (double)KERNEL_NS >= fills_card * (double)RATIO_NS;
+		is_obeyed = result->ratio > least_ratio && result->ratio < most_ratio;
+	}
+	return is_obeyed;
 }
 
 static void try_slices(struct worker workers[2], struct ll_trial_result *result)

@@ -269,7 +269,7 @@ int ll_explain_put_groups(const struct ll_explain_view *view, const char *word, 
 		if (is_first)
 			rc = put_group(&group, word, text, ret_has_found, err);
 	}
-	for (size_t i = 0; i < policy->part_count && !rc; i++) {
+	for (size_t i = 0; policy->parts && i < policy->part_count && !rc; i++) {
 		bool is_first = true;
 		for (size_t k = 0; k < i; k++)
 			is_first = is_first && strcmp(policy->parts[k].group, policy->parts[i].group) != 0;
