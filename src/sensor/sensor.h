@@ -114,8 +114,9 @@ struct ll_trial_result {
 };
 
 /*
- * Takes some 3 to 5 s. Makes two processes and a context in each; they end with the caller. Call it in a process that has
- * not used CUDA, and has one thread. Errors: no driver, no such card, no context, or a process that does not answer.
+ * Takes some 3 to 5 s. Makes two processes and a context in each; they end with the caller. Call it in a process that
+ * has not used CUDA, and has one thread. Errors: no driver, no such card, no context, or a process that does not
+ * answer.
  */
 int ll_trial_run(const char *uuid, struct ll_trial_result *ret_result, struct ll_err *err);
 
