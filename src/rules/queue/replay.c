@@ -11,7 +11,7 @@ struct model {
 	const struct ll_replay *replay;
 	struct ll_queue queue;
 	struct ll_lend lend;
-	size_t room, arrived; /* room: of lend.jobs */
+	size_t arrived;
 	uint64_t now_ns;
 	int rc;
 };
@@ -26,16 +26,6 @@ static const struct ll_lend *read_lend(struct model *model)
 	const struct ll_replay *replay = model->replay;
 	struct ll_lend_job *jobs = model->lend.jobs;
 	size_t count = model->queue.running_count;
-	if (count > model->room || !jobs) {
-		jobs = reallocarray(jobs, 2 * count + 1, sizeof *jobs);
-		if (!jobs) {
-			model->rc = -ENOMEM;
-			count = 0;
-		} else {
-			model->room = 2 * count + 1;
-			model->lend.jobs = jobs;
-		}
-	}
 	for (size_t i = 0; i < count; i++) {
 		const struct ll_replay_job *its = replay_job_of(model->queue.jobs[i]);
 		jobs[i] = (struct ll_lend_job){.job = &its->queued,
@@ -276,6 +266,8 @@ int ll_replay_run(const struct ll_replay *replay)
 	int rc = ll_queue_init(&model.queue, replay->machine);
 	if (rc)
 		return rc;
+	model.lend.jobs = calloc(replay->count + 1, sizeof *model.lend.jobs);
+	model.rc = model.lend.jobs ? 0 : -ENOMEM;
 	model.queue.has_backfill = replay->has_backfill;
 	model.queue.planned_most = LL_REPLAY_PLANNED_MAX;
 	model.queue.planned_of_user = LL_REPLAY_PLANNED_OF_USER;
