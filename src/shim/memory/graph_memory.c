@@ -13,10 +13,12 @@ enum { CARDS = 64, DEEPEST = 32 };
 /* The longest wait for calls in the driver before graph memory is given up. */
 #define DRAIN_MOST_NS (20 * LL_NS_PER_MS)
 
+#define NEVER UINT64_MAX
+
 struct ll_graph_memory {
 	struct ll_stream_place place; /* stream of the last launch or upload; all zero: none */
-	uint64_t epoch;               /* value of the static epoch at that time */
-	bool frees_all;               /* the graph frees all memory that it allocates */
+	uint64_t epoch; /* value of the static epoch at that time; NEVER: its memory may be lost already */
+	bool frees_all; /* the graph frees all memory that it allocates */
 	size_t count;
 	struct need {
 		struct ll_device_state *dev;
@@ -263,6 +265,9 @@ static ll_cu_result trim_graph_memory(struct ll_device_state *dev, bool is_wante
 		status = ll_real()->cuDeviceGraphMemTrim(dev->device);
 		if (!is_wanted)
 			ll_real()->cuThreadExchangeStreamCaptureMode(&mode);
+		/* A call that is still in the driver may take as much as the trim gave back, so the size may not tell
+		 * of the trim. */
+		epoch++;
 		settle_graphs(dev);
 	}
 	if (is_closed)
@@ -347,6 +352,7 @@ static void remove_cover(struct ll_graph_cover *cover)
 static bool try_cover(struct ll_graph_cover *cover, bool is_certain)
 {
 	cover->is_certain = is_certain;
+	cover->epoch = epoch;
 	for (size_t i = 0; i < cover->memory->count; i++) {
 		if (!cover_need(cover, i)) {
 			remove_cover(cover);
@@ -384,11 +390,12 @@ void ll_graph_memory_note(struct ll_graph_cover *cover, bool is_launched)
 	struct ll_graph_memory *memory = cover->memory;
 	if (!memory)
 		return;
+	bool is_lost = cover->epoch != epoch; /* perhaps a trim came between the driver's call and this */
 	bool has_moved = memory->place.handle && !ll_stream_place_is(&memory->place, &cover->place);
 	if (has_moved || (is_launched && !memory->frees_all))
 		epoch++;
 	memory->place = cover->place;
-	memory->epoch = epoch;
+	memory->epoch = is_lost ? NEVER : epoch;
 }
 
 void ll_graph_memory_end(struct ll_graph_cover *cover)

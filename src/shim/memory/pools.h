@@ -457,6 +457,7 @@ void ll_graph_memory_forget(const struct ll_cu_graph_exec *exec);
 struct ll_graph_cover {
 	struct ll_graph_memory *memory; /* NULL: nothing is reserved */
 	struct ll_stream_place place;
+	uint64_t epoch;    /* before the driver's call; has it changed since, a graph may have lost its memory */
 	size_t entered;    /* number of cards in the driver's call */
 	uint64_t reserved; /* one bit for each card with a reservation */
 	bool is_certain;   /* the launch takes no new memory */
