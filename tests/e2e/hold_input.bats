@@ -109,9 +109,14 @@ hold_fails() {
 	# shellcheck disable=SC2154
 	[[ $stderr == *"card 3: does not answer"*"card 1: compute mode is prohibited"* ]]
 	hold_fails 4 "1 of 2 cards cannot be held" -i 1,2
-	run -0 --separate-stderr loadline --sim hold -i all --skip-unusable --for 1s
-	[[ $stderr == *"card 1: compute mode is prohibited"*"not held"* && $stderr == *"card 3: does not answer"*"not held"* ]]
-	[ "$(grep -c "synthetic load, held" <<<"$output")" -eq 2 ]
+	start hold --sim hold -i all --skip-unusable
+	wait_for 60 grep -q "card 0: settled" "$T/hold.err"
+	wait_for 60 grep -q "card 2: settled" "$T/hold.err"
+	stop hold
+	[ "$status" -eq 0 ]
+	grep "card 1: compute mode is prohibited.*not held" "$T/hold.err"
+	grep "card 3: does not answer.*not held" "$T/hold.err"
+	[ "$(grep -c "synthetic load, held" "$T/hold.out")" -eq 2 ]
 	scenario "cards 2" "card 0 mode prohibited" "card 1 mode prohibited"
 	hold_fails 4 "2 of 2 cards cannot be held" -i all --skip-unusable
 }
