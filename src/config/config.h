@@ -229,6 +229,7 @@ struct ll_config_mismatch {
 struct ll_config_enforce {
 	const struct ll_config_value *from;
 	bool devices;
+	bool containers;
 };
 
 struct ll_config_health {

@@ -274,6 +274,9 @@ DEFINE_MAP(maintenance, struct ll_config_maintenance, "name", maintenance_keys);
 static const struct ll_config_key enforce_keys[] = {
     {BOOL("devices", struct ll_config_enforce, devices), .fallback = "false",
      .help = "Whether the device files of cards open in the cgroup of a job only."},
+    {BOOL("containers", struct ll_config_enforce, containers), .fallback = "true",
+     .help = "Whether a container that names a device of loadline starts only if loadlined makes a job of it. "
+	     "`loadline cdi generate` writes it into the devices."},
     END,
 };
 DEFINE_MAP(enforce, struct ll_config_enforce, NULL, enforce_keys);

@@ -203,6 +203,7 @@ enum ll_job_flag {
 	LL_JOB_NAMED = 1,        /* the user named the tenant; jobs of the same name are one tenant */
 	LL_JOB_UNRESPONSIVE = 2, /* its monitor lives, and has had no connection for 5 s */
 	LL_JOB_UNWATCHED = 4,    /* it has no monitor */
+	LL_JOB_CONTAINER = 512,  /* its first process is that of a container, whose control group is the job's */
 	LL_JOB_HAS_GROUP = 256,  /* its processes are known by a control group of the job, not only by its token */
 };
 

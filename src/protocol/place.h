@@ -30,6 +30,13 @@ struct ll_place {
 	char name[LL_PLACE_SIZE];
 };
 
+/* What a device of loadline mounts into a container (cli/cdi/cdi.h): the library, in the folders for which the loader's
+ * $LIB stands; the program that looks whether it is in force; and if a container may run without loadlined, a file that
+ * says so. The folder of the system's socket is mounted where it is outside. */
+#define LL_CONTAINER_FOLDER "/opt/loadline"
+#define LL_CONTAINER_PROBE LL_CONTAINER_FOLDER "/probe"
+#define LL_CONTAINER_OPTIONAL LL_CONTAINER_FOLDER "/optional"
+
 /*
  * Finds the place that governs: the system's place if a trusted process serves it, else the place of this user.
  * sim_folder: the folder of the simulated world; NULL: the real cards. Symbolic links to a folder lead to the same
@@ -114,7 +121,8 @@ int ll_place_check_peer(int fd, uid_t *ret_uid);
 
 /*
  * Checks that the other side of a connection to the system's place is trusted: root (or this process's user) owns the
- * folder of the socket, nobody else may write to it, and the other side is root or the owner of the socket file.
+ * folder of the socket, nobody else may write to it, and the other side is root or the owner of the socket file. In a
+ * user namespace without root of the machine the folder, and the one above it, may be nobody's.
  * -EPERM: it is not trusted; *ret_uid: its uid.
  */
 int ll_place_check_system(const char *path, int fd, uid_t *ret_uid);

@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/scope.h"
 #include "protocol/place.h"
+
+enum { NOBODY = 65534 }; /* the kernel's overflow uid */
 
 static const char prefix[] = "loadline/", socket_name[] = "/socket";
 
@@ -92,6 +95,25 @@ static bool is_own_or_root(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
+/* In a user namespace that does not have root of the machine, root's files are nobody's, as are those of all whom it does
+ * not have. Nobody but root can make the folder, if the folder above is root's alone too. */
+static bool is_of_nobody_here(const struct stat *folder, const char *name)
+{
+	char above[LL_PLACE_SIZE + 4];
+	struct stat st;
+	unsigned long inside, outside, count;
+	char map[128];
+	LL_SCOPE_CLOSE int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, map, sizeof map - 1);
+	if (folder->st_uid != NOBODY || length <= 0)
+		return false;
+	map[length] = '\0';
+	bool has_all = sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && !inside && !outside && count > NOBODY;
+	snprintf(above, sizeof above, "%s/..", name);
+	return !has_all && stat(above, &st) == 0 && (st.st_uid == NOBODY || is_own_or_root(st.st_uid)) &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 int ll_place_check_system(const char *path, int fd, uid_t *ret_uid)
 {
 	struct stat folder, file;
@@ -107,7 +129,7 @@ int ll_place_check_system(const char *path, int fd, uid_t *ret_uid)
 	if (fstatat(AT_FDCWD, name, &folder, AT_SYMLINK_NOFOLLOW) ||
 	    fstatat(AT_FDCWD, path, &file, AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	bool is_good = S_ISDIR(folder.st_mode) && is_own_or_root(folder.st_uid) &&
+	bool is_good = S_ISDIR(folder.st_mode) && (is_own_or_root(folder.st_uid) || is_of_nobody_here(&folder, name)) &&
 		       !(folder.st_mode & (S_IWGRP | S_IWOTH)) && S_ISSOCK(file.st_mode) &&
 		       (peer.uid == 0 || peer.uid == file.st_uid);
 	return is_good ? 0 : -EPERM;

@@ -32,6 +32,7 @@ static struct {
 	struct ll_run_settings settings;
 	bool is_governed;
 	bool is_garbled; /* the program was started under settings that cannot be read */
+	bool is_jobless; /* it is in a container of loadline, and loadlined tells of no job (is_garbled) */
 	atomic_flag is_ungoverned_said;
 	_Atomic(struct ll_device_state *) devs[DEVICES];
 	struct ll_device_state
@@ -93,9 +94,13 @@ static void at_exit(void)
 
 static void read_settings(void)
 {
-	int rc = ll_run_settings_find(&program.settings);
-	if (rc == -ENOENT)
+	bool is_in_container = ll_port_is_in_container(), may_go_on = false;
+	int rc = is_in_container ? ll_port_find_container_job(&program.settings, &may_go_on)
+				 : ll_run_settings_find(&program.settings);
+	if (rc == -ENOENT && !is_in_container)
 		rc = ll_port_find_job(&program.settings);
+	program.is_jobless = is_in_container && rc && !may_go_on;
+	rc = program.is_jobless ? -EINVAL : rc;
 	program.is_garbled = rc == -EINVAL;
 	program.is_governed = rc != -ENOENT;
 	if (!program.is_governed) {
@@ -212,6 +217,8 @@ static void set_first_card(struct ll_device_state *dev)
 
 static int open_port(struct ll_device_state *dev, struct ll_err *err)
 {
+	if (program.is_jobless)
+		return ll_err_set(err, -ENOENT, "loadlined knows no job of this container, or does not answer at its socket");
 	if (program.is_garbled)
 		return ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled; only `loadline run` sets it");
 	return ll_port_open(&program.settings, dev->uuid, true, &dev->port, err);

@@ -73,7 +73,7 @@ void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_mes
 	facts->uid = geteuid();
 	facts->pid = (uint32_t)getpid();
 	facts->state = LL_JOB_RUNNING;
-	facts->flags = job->is_named ? LL_JOB_NAMED : 0;
+	facts->flags = (job->is_named ? LL_JOB_NAMED : 0U) | (job->is_container ? LL_JOB_CONTAINER : 0U);
 	ll_run_job_limits(job->settings, &facts->limits);
 	ll_message_text_set(facts->tenant, sizeof facts->tenant, job->settings->tenant);
 	if (job->words) {
@@ -99,7 +99,7 @@ int ll_run_talk_start(struct ll_run_talk *talk, struct ll_err *err)
 	int ends[2], lifeline[2];
 	if (talk->client.fd >= 0)
 		return 0;
-	LL_SCOPE_CLOSE int process_fd = ll_process_open(getpid());
+	LL_SCOPE_CLOSE int process_fd = ll_process_open(talk->pid ? talk->pid : getpid());
 	int rc = ll_daemon_paths_find(&paths, err);
 	if (!rc && process_fd < 0)
 		rc = ll_err_set(err, process_fd, "this process: %s", strerror(-process_fd));

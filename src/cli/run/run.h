@@ -182,6 +182,7 @@ struct ll_run_talk {
 	struct ll_place place;   /* of loadlined */
 	struct ll_client client; /* to the monitor; it answers as loadlined does */
 	int lifeline_fd;         /* the writable end (monitor.h) */
+	pid_t pid;               /* the job's first process; 0: this one */
 };
 
 #define LL_RUN_TALK_NONE                                                                                               \
@@ -316,6 +317,7 @@ struct ll_run_job {
 	const char *path;    /* of the executable */
 	char *const *words;  /* the command with its arguments, NULL-ended */
 	bool is_named;       /* the user named the tenant */
+	bool is_container;   /* LL_JOB_CONTAINER */
 	const char *project; /* NULL: none */
 	const char *name;    /* NULL: none */
 	uint64_t said;       /* as in struct ll_message_job */

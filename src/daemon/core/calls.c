@@ -141,13 +141,24 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	}
 	facts->uid = connection->uid;
 	facts->pid = (uint32_t)ll_process_id_of_fd(fds[0]);
-	char tenant[LL_NAME_SIZE];
+	char tenant[LL_NAME_SIZE], container[LL_CGROUP_SIZE];
 	struct ll_err why = {0};
+	int of_container =
+	    ll_job_group_of_container(connection->server, facts, fds[0], connection->process_fd, container);
+	if (of_container) {
+		ll_connection_refuse(connection, of_container,
+				     of_container == -EEXIST ? "the container has a job already"
+							     : "the container has no control group of its own");
+		return true;
+	}
+	if (*container)
+		memcpy(facts->cgroup, container, sizeof facts->cgroup);
 	struct ll_job_call call = {.connection = connection,
 				   .facts = facts,
 				   .department_tenant = tenant,
 				   .project = message->project,
 				   .name = message->name,
+				   .container = container,
 				   .said = message->said,
 				   .monitor_fd = connection->process_fd,
 				   .process_fd = fds[0],
@@ -173,7 +184,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 	if (message->program)
 		ll_company_write_program(job->pages.orders, message->program, message->program_name);
 	/* The processes of a job that has its pages already are where they are. */
-	if (count == 4 || !ll_job_group_place(connection->server, job))
+	if (count == 4 || *job->container || !ll_job_group_place(connection->server, job))
 		accept_monitor(connection, job);
 	return true;
 }

@@ -236,6 +236,7 @@ static int restore_job(struct ll_server *server, int fd)
 {
 	struct kept_job kept;
 	union ll_message message;
+	char container[LL_CGROUP_SIZE] = "";
 	int fds[FDS_OF_JOB];
 	size_t length = 0, count = 0, before = offsetof(struct kept_job, message);
 	int rc =
@@ -254,7 +255,10 @@ static int restore_job(struct ll_server *server, int fd)
 				   .monitor_fd = -1,
 				   .process_fd = fds[0],
 				   .lifeline_fd = fds[1],
+				   .container = container,
 				   .page_fds = &fds[2]};
+	if (!rc)
+		ll_job_group_of_container(server, call.facts, fds[0], -1, container);
 	rc = rc ? rc : ll_job_restore(server, &call);
 	size_t owned = rc ? 0 : 2;
 	ll_message_close_fds(fds + owned, count - owned);

@@ -6,11 +6,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/cgroup.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "daemon/core/connection.h"
 #include "daemon/core/server.h"
 #include "daemon/machine/machine.h"
+#include "daemon/policy/policy.h"
 
 enum { PLACE_TRIES = 2 };
 
@@ -40,13 +42,65 @@ static bool read_group(const struct ll_server *server, int process_fd, char ret_
 	return pid && ll_group_of_process(pid, ret_group) == 0 && ll_process_id_of_fd(process_fd) == pid;
 }
 
+/* ---- containers ---- */
+
+static bool read_container(const struct ll_server *server, int process_fd, char ret_group[LL_CGROUP_SIZE])
+{
+	pid_t pid = process_fd < 0 || !server->has_own_proc ? 0 : ll_process_id_of_fd(process_fd);
+	return pid && ll_cgroup_read(pid, ret_group, LL_CGROUP_SIZE) == 0 && ll_process_id_of_fd(process_fd) == pid;
+}
+
+/* A path that may be cut is none. */
+static bool is_whole(const char *group)
+{
+	return group[0] == '/' && group[1] && strlen(group) + 1 < LL_CGROUP_SIZE;
+}
+
+int ll_job_group_of_container(struct ll_server *server, const struct ll_job_facts *facts, int process_fd,
+			      int registrar_fd, char ret_group[LL_CGROUP_SIZE])
+{
+	char group[LL_CGROUP_SIZE], outer[LL_CGROUP_SIZE];
+	*ret_group = '\0';
+	if (!(facts->flags & LL_JOB_CONTAINER))
+		return 0;
+	if (!server->is_system || !read_container(server, process_fd, group) || !is_whole(group) ||
+	    (read_container(server, registrar_fd, outer) && ll_group_contains(group, outer)))
+		return -EINVAL;
+	for (const struct ll_job *job = server->books.jobs; job; job = job->next) {
+		if (*job->container && job->facts.token[0] != facts->token[0] &&
+		    (ll_group_contains(group, job->container) || ll_group_contains(job->container, group)))
+			return -EEXIST;
+	}
+	memcpy(ret_group, group, sizeof group);
+	return 0;
+}
+
+/* The processes of a user's container have the uids of that user; those of root's have any. */
+static struct ll_job *find_container(struct ll_server *server, int process_fd)
+{
+	char group[LL_CGROUP_SIZE];
+	struct ll_process_users users;
+	if (!read_container(server, process_fd, group) || ll_process_read_users(process_fd, &users))
+		return NULL;
+	uint32_t owner = ll_subordinates_owner(&server->subordinates, users.real);
+	for (struct ll_job *job = server->books.jobs; job; job = job->next) {
+		if (*job->container && ll_group_contains(job->container, group) &&
+		    (job->facts.uid == 0 || job->facts.uid == owner))
+			return job;
+	}
+	return NULL;
+}
+
 struct ll_job *ll_job_group_find(struct ll_server *server, int process_fd)
 {
 	const struct ll_groups *groups = &server->keeper.groups;
 	char group[LL_GROUP_SIZE];
 	uint32_t uid;
 	uint64_t number;
+	struct ll_job *of_container = find_container(server, process_fd);
 	ll_keeper_link_greet(&server->keeper);
+	if (of_container)
+		return of_container;
 	if (groups->kind == LL_GROUPS_NONE || !read_group(server, process_fd, group) ||
 	    !ll_group_find_job(groups, group, &uid, &number))
 		return NULL;
@@ -72,7 +126,7 @@ int ll_job_group_prove(const struct ll_connection *connection, uint64_t id, stru
 	struct ll_server *server = connection->server;
 	struct ll_job *named = id ? ll_books_find_id(&server->books, id) : NULL;
 	struct ll_job *home = server->is_system ? ll_job_group_find(server, connection->process_fd) : NULL;
-	if (home && (home == named || home->facts.uid == connection->uid)) {
+	if (home && (home == named || *home->container || home->facts.uid == connection->uid)) {
 		*ret_job = home;
 		return 0;
 	}

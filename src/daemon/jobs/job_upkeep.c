@@ -45,7 +45,7 @@ uint32_t ll_job_monitor_pid(const struct ll_job *job)
 uint32_t ll_job_flags(const struct ll_job *job)
 {
 	const struct ll_upkeep *upkeep = job->upkeep;
-	uint32_t flags = job->facts.flags & LL_JOB_NAMED;
+	uint32_t flags = job->facts.flags & (LL_JOB_NAMED | LL_JOB_CONTAINER);
 	flags |= job->has_group ? LL_JOB_HAS_GROUP : 0U;
 	if (!upkeep->monitor)
 		flags |= LL_JOB_UNWATCHED;
@@ -76,7 +76,7 @@ void ll_job_end(struct ll_server *server, struct ll_job *job)
 	struct ll_upkeep *upkeep = job->upkeep;
 	if (upkeep->is_removing)
 		return;
-	if (!ll_job_group_remove(server, job)) {
+	if (*job->container || !ll_job_group_remove(server, job)) {
 		forget_job(server, job);
 		return;
 	}
@@ -230,6 +230,8 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	job->began_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
 	ll_message_text_set(job->project, sizeof job->project, call->project);
 	ll_message_text_set(job->name, sizeof job->name, call->name);
+	ll_message_text_set(job->container, sizeof job->container, call->container);
+	job->has_group = *job->container;
 	struct ll_upkeep *upkeep = calloc(1, sizeof *upkeep);
 	if (upkeep)
 		*upkeep = (struct ll_upkeep){.server = server, .job = job};

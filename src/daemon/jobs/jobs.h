@@ -134,6 +134,7 @@ struct ll_job {
 	struct ll_job_claims *claims;      /* claims.c */
 	unsigned place_tries;              /* requests to the keeper for it (job_group.c) */
 	bool has_group;                    /* control group of its own (job_group.c) */
+	char container[LL_CGROUP_SIZE];    /* the control group of its container; empty: it is none */
 	bool is_group_lost;                /* the keeper could not signal it */
 	struct ll_job_stop stop;           /* of a job without a place in the queue; why NULL: it is not stopped */
 	uint64_t idle_told_ns, watched_ns; /* job_watch.c, job_watch.c; 0: not yet */
@@ -423,6 +424,15 @@ void ll_death_watch_close(struct ll_death_watch *watch);
  * The number of a group is the inode of the job's page, which is the same for each daemon.
  */
 
+/*
+ * A job whose first process is that of a container (LL_JOB_CONTAINER) has the container's control group, which its
+ * runtime made: no process is moved. It must be another one than that of the process that registers the job.
+ * registrar_fd: that process; -1: a job of a former daemon. -EINVAL: the container has no control group of its own.
+ * -EEXIST: another job has it, or has one above or below it. Does nothing for other jobs.
+ */
+int ll_job_group_of_container(struct ll_server *server, const struct ll_job_facts *facts, int process_fd,
+			      int registrar_fd, char ret_group[LL_CGROUP_SIZE]);
+
 /* The keeper is asked to place a new job. Returns false if there is none. Otherwise ll_job_group_on_placed is called
  * later, also if the keeper refuses. */
 bool ll_job_group_place(struct ll_server *server, struct ll_job *job);
@@ -525,6 +535,7 @@ struct ll_job_call {
 	const char *project, *name;    /* empty: none */
 	uint64_t said;                 /* as in struct ll_message_job */
 	int monitor_fd, process_fd, lifeline_fd;
+	const char *container; /* its control group (ll_job_group_of_container) */
 	const int *page_fds; /* page and orders of a former daemon, copied; NULL: there are none */
 };
 int ll_job_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job);

@@ -119,7 +119,8 @@ bool ll_rights_over_process(const struct ll_connection *connection, int process_
 {
 	struct ll_process_users users;
 	return connection->uid == 0 || ll_process_read_users(process_fd, &users) || is_own(connection, users.real) ||
-	       is_own(connection, users.saved);
+	       is_own(connection, users.saved) ||
+	       ll_subordinates_find(&connection->server->subordinates, users.real) == connection->uid;
 }
 
 void ll_rights_note(const struct ll_connection *connection, const struct ll_job *job, const char *verb,

@@ -476,24 +476,58 @@ static int ask_once(const struct ll_run_settings *system, uint64_t until_ns, str
 	return ll_run_settings_read(message.own_settings.text, ret_settings);
 }
 
-int ll_port_find_job(struct ll_run_settings *ret_settings)
+static int ask_for_job(const char *sim_folder, struct ll_run_settings *ret_settings)
 {
-	int rc = -ENOENT, code = errno;
 	struct ll_run_settings system = {.id = 0};
 	struct ll_place place;
-	LL_SCOPE_NO_CANCEL;
-	bool has_place = may_be_in_job() && !ll_place_of_system(getenv("LOADLINE_SIM_DIR"), &place);
 	uint64_t until_ns = ll_now_ns() + JOB_WAIT_NS;
-	if (has_place)
-		memcpy(system.place, place.name, sizeof system.place);
-	while (has_place) {
-		rc = ask_once(&system, until_ns, ret_settings);
+	if (ll_place_of_system(sim_folder, &place))
+		return -ENOENT;
+	memcpy(system.place, place.name, sizeof system.place);
+	for (;;) {
+		int rc = ask_once(&system, until_ns, ret_settings);
 		if (!may_pass(rc) || ll_now_ns() >= until_ns)
-			break;
+			return rc ? -ENOENT : 0;
 		ll_sleep_until_ns(ll_now_ns() + JOB_PAUSE_NS);
 	}
+}
+
+int ll_port_find_job(struct ll_run_settings *ret_settings)
+{
+	int code = errno;
+	LL_SCOPE_NO_CANCEL;
+	int rc = may_be_in_job() ? ask_for_job(getenv("LOADLINE_SIM_DIR"), ret_settings) : -ENOENT;
 	errno = code;
-	return rc ? -ENOENT : 0;
+	return rc;
+}
+
+/* ---- a container ---- */
+
+bool ll_port_is_in_container(void)
+{
+	int code = errno;
+	bool is_there = access(LL_CONTAINER_PROBE, F_OK) == 0;
+	errno = code;
+	return is_there;
+}
+
+int ll_port_find_container_job(struct ll_run_settings *ret_settings, bool *ret_may_go_on)
+{
+	int code = errno;
+	struct ll_place place;
+	struct ll_run_settings settings;
+	LL_SCOPE_NO_CANCEL;
+	int rc = ask_for_job(NULL, &settings);
+	if (!rc && !ll_place_of_system(NULL, &place)) {
+		/* loadlined tells where its socket is outside. */
+		memcpy(settings.place, place.name, sizeof settings.place);
+		memcpy(settings.folder, place.name, sizeof place.name);
+		*strrchr(settings.folder, '/') = '\0';
+		*ret_settings = settings;
+	}
+	*ret_may_go_on = access(LL_CONTAINER_OPTIONAL, F_OK) == 0;
+	errno = code;
+	return rc;
 }
 
 /* ---- the thread and what it keeps ---- */

@@ -47,6 +47,17 @@ struct ll_port;
 int ll_port_find_job(struct ll_run_settings *ret_settings);
 
 /*
+ * Whether this process is in a container into which a device of loadline put the library (cli/cdi/cdi.h). Its job is
+ * then that of the container's control group, and no variable of the environment is read. The function preserves errno.
+ */
+bool ll_port_is_in_container(void);
+
+/* Finds the settings of the container's job, at the socket that is mounted there. -ENOENT: the process belongs to no
+ * job, or no loadlined answers within 1 s. *ret_may_go_on: the configuration of the machine lets it go on ungoverned
+ * then. The function preserves errno. */
+int ll_port_find_container_job(struct ll_run_settings *ret_settings, bool *ret_may_go_on);
+
+/*
  * Opens the card with this UUID. is_to_claim: the caller will take a claim, so no request is made yet. If it is false
  * and this process has no page of the job, the function asks loadlined for it. Returns -ENOENT if loadlined does not
  * reply within 0.5 s, or -ENOMEM. The settings must not change afterwards. The caller closes *ret_port. A forked child

@@ -1,0 +1,283 @@
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/scope.h"
+#include "base/translate.h"
+#include "cli/cdi/cdi.h"
+#include "cli/common/daemon.h"
+#include "cli/common/env_sim.h"
+#include "cli/config/parts.h"
+#include "cli/run/run.h"
+#include "driver/cards.h"
+#include "protocol/place.h"
+
+enum { NAME_SIZE = 64, FOLDER_MODE = 0755, FILE_MODE = 0644 };
+
+/* The folders of libraries: of Debian, of Red Hat and SUSE, and of the others. glibc of the container puts its own in place
+ * of $LIB; the loader of musl does not, finds no such file, and goes on. */
+#if defined(__aarch64__)
+static const char *const lib_folders[] = {"lib/aarch64-linux-gnu", "lib64", "lib", NULL};
+#else
+static const char *const lib_folders[] = {"lib/x86_64-linux-gnu", "lib64", "lib", NULL};
+#endif
+static const char library[] = "libloadline-cuda.so";
+static const char preload[] = LL_CONTAINER_FOLDER "/$LIB/libloadline-cuda.so";
+
+struct generate_args {
+	const char *folder, *config;
+};
+
+/* What the devices are made of. */
+struct material {
+	char program[PATH_MAX], shim[PATH_MAX], inside[PATH_MAX], preload[PATH_MAX]; /* real paths */
+	char socket_folder[LL_PLACE_SIZE];
+	const char *sim_folder; /* NULL: the real cards */
+	bool is_optional;       /* a container may start without loadlined */
+};
+
+/* ---- what is mounted ---- */
+
+static void add_mount(json_t *mounts, const char *from, const char *to)
+{
+	json_array_append_new(mounts, json_pack("{s:s, s:s, s:[s,s,s,s]}", "hostPath", from, "containerPath", to, "options",
+						"ro", "nosuid", "nodev", "bind"));
+}
+
+static json_t *make_mounts(const struct material *material)
+{
+	char path[PATH_MAX];
+	json_t *mounts = json_array();
+	for (const char *const *folder = lib_folders; *folder; folder++) {
+		snprintf(path, sizeof path, "%s/%s/%s", LL_CONTAINER_FOLDER, *folder, library);
+		add_mount(mounts, material->shim, path);
+	}
+	add_mount(mounts, material->inside, LL_CONTAINER_PROBE);
+	if (material->is_optional)
+		add_mount(mounts, material->preload, LL_CONTAINER_OPTIONAL);
+	add_mount(mounts, material->preload, "/etc/ld.so.preload");
+	add_mount(mounts, material->socket_folder, "/run/loadline");
+	return mounts;
+}
+
+/* What each container gets, whatever device of loadline it names. */
+static json_t *make_common_edits(const struct material *material)
+{
+	char variable[PATH_MAX];
+	snprintf(variable, sizeof variable, "LD_PRELOAD=%s", preload);
+	return json_pack("{s:[s], s:o, s:[{s:s, s:s, s:[s]}]}", "env", variable, "mounts", make_mounts(material), "hooks",
+			 "hookName", "startContainer", "path", LL_CONTAINER_PROBE, "args", "loadline-inside");
+}
+
+/* ---- devices ---- */
+
+static json_t *make_device(const struct material *material, const char *name, const char *option, const char *value)
+{
+	char variable[PATH_MAX];
+	json_t *words = json_array(), *hook;
+	json_array_append_new(words, json_string("loadline"));
+	if (material->sim_folder)
+		json_array_append_new(words, json_string("--sim"));
+	json_array_append_new(words, json_string("cdi"));
+	json_array_append_new(words, json_string("hook"));
+	if (material->is_optional)
+		json_array_append_new(words, json_string("--optional"));
+	if (value) {
+		json_array_append_new(words, json_string(option));
+		json_array_append_new(words, json_string(value));
+	}
+	hook = json_pack("{s:s, s:s, s:o}", "hookName", "createRuntime", "path", material->program, "args", words);
+	if (material->sim_folder) {
+		snprintf(variable, sizeof variable, "LOADLINE_SIM_DIR=%s", material->sim_folder);
+		json_object_set_new(hook, "env", json_pack("[s]", variable));
+	}
+	return json_pack("{s:s, s:{s:[o]}}", "name", name, "containerEdits", "hooks", hook);
+}
+
+/* What the names of devices may have. */
+static bool is_device_name(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	return *name && strspn(name, letters) && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+							      "0123456789_-.:") == strlen(name);
+}
+
+/* A device for each tenant of the configuration, and one for whom it does not matter. */
+static json_t *make_shares(const struct material *material, const struct ll_config_policy *policy)
+{
+	json_t *devices = json_array();
+	json_array_append_new(devices, make_device(material, "default", NULL, NULL));
+	for (size_t i = 0; i < policy->tenants.count; i++) {
+		const char *name = policy->tenants.items[i].name;
+		if (is_device_name(name) && strcmp(name, "default") != 0)
+			json_array_append_new(devices, make_device(material, name, LL_CDI_TENANT, name));
+		else
+			ll_log(LL_LOG_WARN, "tenant %s has no device: a device's name is letters, digits and _-.:", name);
+	}
+	return devices;
+}
+
+static json_t *make_cards(const struct material *material, const struct ll_driver *driver)
+{
+	const struct ll_card *cards;
+	json_t *devices = json_array();
+	size_t count = ll_driver_cards(driver, &cards);
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(devices, make_device(material, cards[i].label, LL_CDI_CARDS, cards[i].uuid));
+	return devices;
+}
+
+/* ---- files ---- */
+
+/* A runtime may read the file at any time. Takes the devices. */
+static int write_file(const char *folder, const char *what, const struct material *material, json_t *devices,
+		      struct ll_err *err)
+{
+	char path[PATH_MAX], made[PATH_MAX], kind[NAME_SIZE];
+	snprintf(kind, sizeof kind, "loadline.dev/%s", what);
+	int fits = snprintf(path, sizeof path, "%s/loadline-%s.json", folder, what) < PATH_MAX &&
+		   snprintf(made, sizeof made, "%s/.loadline-%s.%d", folder, what, (int)getpid()) < PATH_MAX;
+	json_t *spec = json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", "0.5.0", "kind", kind, "devices", devices,
+				 "containerEdits", make_common_edits(material));
+	int rc = !fits  ? -ENAMETOOLONG
+		 : spec ? 0
+			: -ENOMEM;
+	if (!rc && (json_dump_file(spec, made, JSON_INDENT(2)) || chmod(made, FILE_MODE) || rename(made, path))) {
+		rc = errno ? -errno : -EIO;
+		unlink(made);
+	}
+	json_decref(spec);
+	if (rc)
+		return ll_err_set(err, rc, "%.200s: %s", path, strerror(-rc));
+	printf("%s\n", path);
+	return 0;
+}
+
+static int find_material(struct material *material, const struct ll_driver *driver, struct ll_err *err)
+{
+	static const char *const inside_places[] = {"src/monitor", "../lib/loadline", NULL};
+	struct ll_place place;
+	material->sim_folder = ll_driver_sim_folder(driver);
+	int rc = ll_run_find_shim(material->shim, err);
+	if (!rc && (ll_beside_find(inside_places, "loadline-inside", material->inside) ||
+		    ll_beside_find(inside_places, "ld.so.preload", material->preload)))
+		rc = ll_err_set(err, -ENOENT, "loadline-inside and ld.so.preload are not beside this program, nor in %s",
+				inside_places[1]);
+	if (!rc && !realpath("/proc/self/exe", material->program))
+		rc = ll_err_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
+	if (!rc && (rc = ll_place_of_system(material->sim_folder, &place)))
+		ll_err_set(err, rc, "the folder of the simulated world: %s", strerror(-rc));
+	if (!rc)
+		snprintf(material->socket_folder, sizeof material->socket_folder, "%.*s",
+			 (int)(strrchr(place.name, '/') - place.name), place.name);
+	return rc;
+}
+
+static int write_files(const char *folder, const struct ll_config_policy *policy, struct ll_err *err)
+{
+	static struct material material;
+	struct ll_driver *driver = NULL;
+	int rc = ll_cards_open(-EACCES, &driver, err);
+	if (!rc)
+		rc = find_material(&material, driver, err);
+	material.is_optional = !policy->enforce.containers;
+	if (!rc && mkdir(folder, FOLDER_MODE) && errno != EEXIST)
+		rc = ll_err_set(err, -errno, "%.200s: %s", folder, strerror(errno));
+	if (!rc)
+		rc = write_file(folder, "share", &material, make_shares(&material, policy), err);
+	if (!rc)
+		rc = write_file(folder, "card", &material, make_cards(&material, driver), err);
+	ll_driver_close(driver);
+	return rc;
+}
+
+static int run_generate(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	const struct generate_args *args = data;
+	struct ll_config config = {0};
+	struct ll_config_findings findings = {0};
+	bool has_cards;
+	(void)operands;
+	bool is_there = access(args->config, F_OK) == 0;
+	int rc = is_there ? ll_config_open(&config, args->config, LL_CONFIG_SCOPE_FILE, &findings, &has_cards, err) : 0;
+	if (!rc)
+		rc = ll_config_refuse_faults(&findings, err);
+	if (!rc && !is_there)
+		config.policy.enforce.containers = true;
+	if (!rc)
+		rc = write_files(args->folder, &config.policy, err);
+	ll_config_findings_fini(&findings);
+	ll_config_fini(&config);
+	return rc;
+}
+
+static const struct ll_option generate_options[] = {
+    {.name = "folder",
+     .placeholder = "FOLDER",
+     LL_OPTION_TEXT(struct generate_args, folder),
+     .fallback = "/etc/cdi",
+     .complete = LL_COMPLETE_FILE,
+     .help = N_("Where the two files go. Runtimes read /etc/cdi and /run/cdi.")},
+    {.name = "config",
+     .placeholder = "FILE",
+     LL_OPTION_TEXT(struct generate_args, config),
+     .fallback = "/etc/loadline",
+     .complete = LL_COMPLETE_FILE,
+     .help = N_("The configuration with the tenants: a file or a folder. Without one there is the tenant default alone.")},
+    LL_OPTION_END,
+};
+
+static const struct ll_example generate_examples[] = {
+    {"loadline cdi generate", N_("The files of this machine, in /etc/cdi; as root.")},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_cdi_generate_command = {
+    .name = "generate",
+    .group = &ll_command_cdi,
+    .summary = N_("describe tenants and cards as devices of containers"),
+    .description = N_(
+	"Writes two files, by which podman, docker, containerd and CRI-O know devices of loadline: "
+	"loadline.dev/share=TENANT for each tenant of the configuration and loadline.dev/share=default, and "
+	"loadline.dev/card=INDEX for each card. A container that names some of them becomes one job of the "
+	"system's loadlined: of that tenant, on those cards. The device files of the cards and the driver's libraries "
+	"come from NVIDIA's own devices.\n\n"
+	"Write them again when tenants or cards have changed. The service loadlined writes them into /run/cdi when it "
+	"starts and when it reads its configuration again."),
+    .examples = generate_examples,
+    .options = generate_options,
+    .args_size = sizeof(struct generate_args),
+    .run = run_generate,
+};
+
+/* ---- the group ---- */
+
+static const struct ll_command *const subcommands[] = {&ll_cdi_generate_command, &ll_cdi_hook_command, NULL};
+
+static const struct ll_option group_options[] = {LL_OPTION_END};
+
+static const struct ll_example group_examples[] = {
+    {"loadline cdi generate", N_("Describe the devices, once for a machine.")},
+    {NULL, NULL},
+};
+
+const struct ll_command ll_command_cdi = {
+    .name = "cdi",
+    .subcommands = subcommands,
+    .summary = N_("make containers jobs"),
+    .description =
+	N_("`podman run --device nvidia.com/gpu=0 --device loadline.dev/share=research IMAGE` is then a job of the tenant "
+	   "research: its processes share the limits, whatever their environment. The library comes by mount, so "
+	   "the image needs nothing. A container in which it is not in force does not start.\n\n"
+	   "Annotations of the container give the job what options of `loadline run` do: loadline.dev/mem, mem-request, "
+	   "compute, weight, class, slowdown, max-kernel, project, name, time; loadline.dev/allow-ungoverned=true "
+	   "lets a program start into which nothing can be preloaded."),
+    .examples = group_examples,
+    .options = group_options,
+};

@@ -1,0 +1,304 @@
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/scope.h"
+#include "base/translate.h"
+#include "cli/cdi/cdi.h"
+#include "cli/common/daemon.h"
+#include "cli/common/env_sim.h"
+#include "cli/run/run.h"
+
+/* The monitor stays, as it is the job's; the container's first process is not a child of it. */
+
+enum { PATH_MORE = 32, ID_LENGTH = 12 }; /* as podman and docker show it */
+static const char annotation[] = "loadline.dev/";
+
+struct hook_args {
+	const char *tenant;
+	char *cards;
+	bool is_optional;
+};
+
+/* ---- what the runtime tells ---- */
+
+static int read_container(json_t **ret_state, json_t **ret_config, struct ll_cdi_container *ret_container,
+			  struct ll_err *err)
+{
+	char path[PATH_MAX + PATH_MORE];
+	json_error_t why;
+	*ret_state = json_loadf(stdin, 0, &why);
+	const char *bundle = json_string_value(json_object_get(*ret_state, "bundle"));
+	json_int_t pid = json_integer_value(json_object_get(*ret_state, "pid"));
+	if (!bundle || pid <= 0 || pid > INT_MAX) {
+		ll_err_set(err, -EINVAL, "standard input is not the state of a container that is being made");
+		return ll_err_hint(err, "a runtime of containers runs this hook; `loadline cdi generate` tells it to");
+	}
+	snprintf(path, sizeof path, "%s/config.json", bundle);
+	*ret_config = json_load_file(path, 0, &why);
+	if (!*ret_config)
+		return ll_err_set(err, -EINVAL, "%.200s: %s", path, why.text);
+	*ret_container = (struct ll_cdi_container){.config = *ret_config, .bundle = bundle, .pid = (pid_t)pid};
+	const char *id = json_string_value(json_object_get(*ret_state, "id"));
+	snprintf(ret_container->name, sizeof ret_container->name, "%.*s", ID_LENGTH, id ? id : "");
+	if (!ll_tenant_name_is_valid(ret_container->name))
+		ret_container->name[0] = '\0';
+	return 0;
+}
+
+static bool is_word(const json_t *words, size_t index, const char *word)
+{
+	const char *text = json_string_value(json_array_get(words, index));
+	return text && strcmp(text, word) == 0;
+}
+
+/* Where the options of a hook of ours begin; 0: it is another's. */
+static size_t find_options(const json_t *words)
+{
+	for (size_t i = 1; i + 1 < json_array_size(words); i++) {
+		if (is_word(words, i, "cdi") && is_word(words, i + 1, "hook"))
+			return i + 2;
+	}
+	return 0;
+}
+
+/*
+ * A container may name several devices, and is one job. The first hook makes it, with what all of them say; the others do
+ * nothing. Returns whether this is the first. tenant: points into the configuration. -EINVAL: two tenants.
+ */
+static int merge_devices(const json_t *config, const struct hook_args *own, const char **ret_tenant,
+			 struct ll_strbuf *cards, bool *ret_is_first, struct ll_err *err)
+{
+	const json_t *hooks = json_object_get(json_object_get(config, "hooks"), "createRuntime");
+	const char *tenant = NULL;
+	bool is_any = false;
+	*ret_is_first = true;
+	for (size_t i = 0; i < json_array_size(hooks); i++) {
+		const json_t *words = json_object_get(json_array_get(hooks, i), "args");
+		size_t from = find_options(words);
+		const char *its_tenant = NULL, *its_cards = NULL;
+		for (size_t at = from; from && at + 1 < json_array_size(words); at++) {
+			const char *value = json_string_value(json_array_get(words, at + 1));
+			its_tenant = is_word(words, at, LL_CDI_TENANT) ? value : its_tenant;
+			its_cards = is_word(words, at, LL_CDI_CARDS) ? value : its_cards;
+		}
+		if (!from)
+			continue;
+		if (!is_any)
+			*ret_is_first = strcmp(its_tenant ? its_tenant : "", own->tenant ? own->tenant : "") == 0 &&
+					strcmp(its_cards ? its_cards : "", own->cards ? own->cards : "") == 0;
+		is_any = true;
+		if (tenant && its_tenant && strcmp(tenant, its_tenant) != 0)
+			return ll_err_set(err, -EINVAL, "the container names two tenants, %s and %s", tenant, its_tenant);
+		tenant = its_tenant ? its_tenant : tenant;
+		if (its_cards)
+			ll_strbuf_addf(cards, "%s%s", cards->length ? "," : "", its_cards);
+	}
+	if (!is_any && own->cards)
+		ll_strbuf_addf(cards, "%s", own->cards);
+	*ret_tenant = is_any ? tenant : own->tenant;
+	return 0;
+}
+
+/* ---- what the container asks for ---- */
+
+/* An annotation that is not known may be a limit that would not be in force. */
+static int read_annotations(const json_t *config, struct ll_run_args *args, uint64_t *ret_said, struct ll_err *err)
+{
+	const struct {
+		const char *name;
+		const char **text;
+		uint64_t said;
+	} texts[] = {
+	    {"mem", &args->mem, LL_SET_MEMORY},        {"mem-request", &args->mem_request, LL_SET_REQUEST},
+	    {"compute", &args->compute, LL_SET_COMPUTE},    {"weight", &args->weight, LL_SET_WEIGHT},
+	    {"class", &args->class, LL_SET_PRIORITY},  {"slowdown", &args->slowdown, LL_SET_SLOWDOWN},
+	    {"max-kernel", &args->max_kernel, 0},      {"project", &args->project, 0},
+	    {"name", &args->name, 0},
+	};
+	const char *key;
+	json_t *value;
+	*ret_said = 0;
+	json_object_foreach((json_t *)json_object_get(config, "annotations"), key, value)
+	{
+		const char *name = key + strlen(annotation), *text = json_string_value(value);
+		bool is_known = false;
+		if (strncmp(key, annotation, strlen(annotation)) != 0)
+			continue;
+		for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+			if (strcmp(name, texts[i].name) != 0)
+				continue;
+			is_known = true;
+			*texts[i].text = text;
+			*ret_said |= texts[i].said;
+		}
+		if (strcmp(name, "allow-ungoverned") == 0) {
+			is_known = true;
+			args->allow_ungoverned = strcmp(text ? text : "", "true") == 0;
+		} else if (strcmp(name, "time") == 0) {
+			int rc = ll_parse_duration(text ? text : "", &args->time_ns, err);
+			if (rc)
+				return ll_err_wrap(err, "%s", key);
+			is_known = true;
+		}
+		if (!is_known)
+			return ll_err_set(err, -EINVAL, "annotation %.100s: there is no such one", key);
+	}
+	return 0;
+}
+
+/* ---- the job ---- */
+
+/* The sensor tells the cards, so that the driver need not be opened, which takes some 100 ms. */
+static int open_cards(struct ll_driver **ret_driver, struct ll_err *err)
+{
+	return ll_sensed_cards_open(0, ret_driver) ? ll_driver_open(ret_driver, err) : 0;
+}
+
+static int bind_cards(struct ll_run_talk *talk, struct ll_run_settings *settings, const struct ll_driver *driver,
+		      const char *text, struct ll_err *err)
+{
+	const struct ll_card *card = NULL;
+	const struct ll_card **cards = NULL;
+	size_t count = 0;
+	int rc = ll_run_cards_choose(driver, text, &cards, &count, err);
+	const struct ll_run_binding binding = {.settings = settings, .cards = cards, .count = count};
+	if (!rc)
+		rc = ll_run_bind(talk, &binding, &card, err);
+	if (rc && card)
+		ll_err_wrap(err, N_("card %s"), card->label);
+	free(cards);
+	return rc;
+}
+
+static int make_job(const struct ll_cdi_container *container, struct ll_run_args *args, uint64_t said,
+		    struct ll_err *err)
+{
+	struct ll_run_settings settings;
+	struct ll_run_talk talk = LL_RUN_TALK_NONE;
+	struct ll_driver *driver = NULL;
+	struct ll_message_accepted accepted;
+	LL_SCOPE_STRBUF struct ll_strbuf place = LL_STRBUF_INIT;
+	const char *command =
+	    json_string_value(json_array_get(json_object_get(json_object_get(container->config, "process"), "args"), 0));
+	command = command ? command : "container";
+	talk.pid = container->pid;
+	int rc = ll_run_args_settings(args, command, &settings, err);
+	if (!rc)
+		rc = open_cards(&driver, err);
+	const struct ll_run_admit wish = {
+	    .args = args, .settings = &settings, .driver = driver, .command = command, .said = said};
+	if (!rc)
+		rc = ll_run_admit(&wish, &talk, &place, err);
+	if (!rc && !ll_place_is_system(&talk.place))
+		rc = ll_err_set(err, -ECONNREFUSED, "the system's loadlined does not serve");
+	const struct ll_run_job job = {.settings = &settings,
+				       .command = command,
+				       .is_named = args->tenant,
+				       .is_container = true,
+				       .project = args->project,
+				       .name = args->name,
+				       .said = said};
+	if (!rc)
+		rc = ll_run_job_start(&job, &talk, &accepted, err);
+	if (!rc)
+		rc = bind_cards(&talk, &settings, driver, place.length ? place.buf : args->cards, err);
+	ll_run_talk_end(&talk);
+	ll_driver_close(driver);
+	return rc;
+}
+
+/* Whether the system's loadlined serves. */
+static int reach_system(struct ll_err *err)
+{
+	struct ll_place place;
+	int fd, rc = ll_place_of_system(ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL, &place);
+	if (!rc)
+		rc = ll_place_connect_by(&place, ll_now_ns() + LL_CLIENT_REPLY_NS, &fd, NULL);
+	if (rc)
+		return ll_err_set(err, rc, "the system's loadlined does not serve at %s: %s", place.name, strerror(-rc));
+	close(fd);
+	return 0;
+}
+
+static int make_container_job(const struct hook_args *own, const struct ll_cdi_container *container, struct ll_err *err)
+{
+	struct ll_run_args args = {.strict = true};
+	LL_SCOPE_STRBUF struct ll_strbuf cards = LL_STRBUF_INIT;
+	const char *why = NULL;
+	bool is_first = true;
+	uint64_t said = 0;
+	int rc = merge_devices(container->config, own, &args.tenant, &cards, &is_first, err);
+	if (rc || !is_first)
+		return rc;
+	args.cards = cards.length ? cards.buf : NULL;
+	args.name = container->name[0] ? container->name : NULL;
+	rc = read_annotations(container->config, &args, &said, err);
+	if (!rc && (rc = ll_cdi_check_program(container, &why, err)) == -EPERM && args.allow_ungoverned)
+		rc = 0;
+	if (why)
+		ll_log(LL_LOG_WARN, "%s", why);
+	if (!rc && (rc = reach_system(err)) && own->is_optional) {
+		ll_log(LL_LOG_WARN, "the container starts ungoverned, as the configuration lets it: %s", err->text);
+		return 0;
+	}
+	return rc ? rc : make_job(container, &args, said, err);
+}
+
+/* Runtimes keep what a hook prints to themselves. */
+static void tell_journal(const struct ll_err *err)
+{
+	openlog("loadline-cdi", LOG_PID, LOG_DAEMON);
+	syslog(LOG_ERR, "a container does not start: %s%s%s", err->text, err->hint[0] ? "; " : "", err->hint);
+	closelog();
+}
+
+static int run_hook(void *data, const struct ll_operands *operands, struct ll_err *err)
+{
+	struct ll_cdi_container container;
+	json_t *state = NULL, *config = NULL;
+	struct ll_err why = {0};
+	(void)operands;
+	int rc = read_container(&state, &config, &container, &why);
+	if (!rc)
+		rc = make_container_job(data, &container, &why);
+	json_decref(config);
+	json_decref(state);
+	if (rc) {
+		tell_journal(&why);
+		*err = why;
+	}
+	return rc;
+}
+
+static const struct ll_option hook_options[] = {
+    {.name = "tenant",
+     .placeholder = "NAME",
+     LL_OPTION_TEXT(struct hook_args, tenant),
+     .help = N_("The tenant of the job. loadlined decides whether the user whose runtime it is may be in it.")},
+    LL_OPTION_CARDS(struct hook_args, cards),
+    {.name = "optional",
+     LL_OPTION_FLAG(struct hook_args, is_optional),
+     .help = N_("Let the container start ungoverned if the system's loadlined does not serve.")},
+    LL_OPTION_END,
+};
+
+const struct ll_command ll_cdi_hook_command = {
+    .name = "hook",
+    .group = &ll_command_cdi,
+    .summary = N_("make a container that is being made a job"),
+    .description = N_("A runtime of containers runs it as an OCI hook (createRuntime), with the container's state at "
+		      "standard input; it is not run by hand. If it fails, the container does not start. The reason is "
+		      "in the journal, under loadline-cdi."),
+    .options = hook_options,
+    .args_size = sizeof(struct hook_args),
+    .run = run_hook,
+};
