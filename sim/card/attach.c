@@ -27,6 +27,7 @@ static int attached_fd = -1;
 static dev_t attached_device;
 static ino_t attached_inode;
 static char folder[PATH_MAX];
+enum { NOBODY = 65534 }; /* the kernel's overflow uid */
 static bool is_of_all_users;
 static _Atomic(const char *) settled_folder; /* readable without the lock, because the thread that forks has the lock */
 
@@ -50,10 +51,10 @@ static int name_folder(char text[PATH_MAX], const char **ret_hint, struct ll_err
 	return 0;
 }
 
-/* Root makes a world for all users with a folder that all may write to. */
+/* Root makes a world for all users with a folder that all may write to. In a user namespace without root it is nobody's. */
 static bool is_shared(const struct stat *folder_stat)
 {
-	return folder_stat->st_uid == 0 && (folder_stat->st_mode & 0777) == 0777;
+	return (folder_stat->st_uid == 0 || folder_stat->st_uid == NOBODY) && (folder_stat->st_mode & 0777) == 0777;
 }
 
 int sim_world_open_file(const char *path, int flags)

@@ -1,0 +1,137 @@
+# Containers that name a device of loadline (doc/containers.md), with podman and crun. Their file system is that of this machine,
+# /usr alone. loadlined runs outside, as the system's.
+export NEEDS="tests/e2e/launcher podman crun"
+load helper
+load jobs_helper
+load service_helper
+
+# crun takes control groups of version 1 or of version 2, not both at once, so version 2 is out of its sight where version 1 is
+# mounted.
+MACHINE='
+	if grep -q " cgroup " /proc/self/mounts; then
+		for mounted in $(awk "\$3 == \"cgroup2\" { print \$2 }" /proc/self/mounts); do umount --lazy "$mounted"; done
+	fi
+	mount --bind "$1" /run/cdi
+	shift
+	exec "$@"'
+
+podman_here() {
+	unshare --mount --propagation private bash -c "$MACHINE" - "$T/cdi" "${podman[@]}" "$@"
+}
+
+# contain [OPTION]... COMMAND...: as root, a container of the image; options end at the image.
+contain() {
+	podman_here run --rm --network none --ulimit nproc=1024:1024 --ulimit nofile=1024:1024 \
+		--annotation run.oci.hooks.stderr="$T/hook.err" \
+		-v /usr:/usr:ro -v "$LOADLINE_BUILD:$LOADLINE_BUILD:ro" -v "$T/world:$T/world" -e LOADLINE_SIM_DIR \
+		-e LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$@"
+}
+
+SHARE=(--device loadline.dev/share=default)
+
+# What the driver tells a program of the card's memory.
+TOTAL='"$0" status --json | sed -n "s/.*\"memory_total_bytes\":\([0-9]*\).*/\1/p"'
+
+setup_containers() {
+	local link
+	[ "$(id -u)" -eq 0 ] || skip "the containers of this test are root's"
+	[ -x "$LOADLINE_BUILD/src/monitor/loadline-inside" ] || skip "this build has no static programs"
+	! ldd "$LOADLINE_BUILD/src/monitor/loadline-inside" >/dev/null 2>&1 || skip "this build has no static programs"
+	open_world
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody "$@"
+	wait_for 60 serves
+	mkdir -p "$T/image"/{usr,etc,proc,dev,sys,tmp,run,var} "$T/store" "$T/podman" "$T/cdi" /run/cdi
+	for link in bin lib lib64 sbin; do
+		ln -s "usr/$link" "$T/image/$link"
+	done
+	tar -C "$T/image" -cf "$T/image.tar" .
+	podman=(podman --runtime crun --root "$T/store" --runroot "$T/podman" --storage-driver vfs --cgroup-manager cgroupfs
+		--events-backend file)
+	podman_here import -q "$T/image.tar" loadline-test >/dev/null 2>&1 || skip "podman stores no image here"
+	contain loadline-test true 2>"$T/refused" || skip "no container starts here: $(tail -1 "$T/refused")"
+	loadline --sim cdi generate --folder "$T/cdi" ${CONFIG+--config "$CONFIG"}
+}
+
+eval "$(declare -f teardown | sed '1s/teardown/teardown_of_helper/')"
+teardown() {
+	[ -z "${podman-}" ] || timeout 120 "${podman[@]}" rm --all --force --time 0 >/dev/null 2>&1 || true
+	remove_groups
+	teardown_of_helper
+}
+
+# refused TEXT COMMAND...: the container does not start, and the hook says why.
+refused() {
+	local text=$1
+	shift
+	: >"$T/hook.err"
+	run ! "$@"
+	grep -q -- "$text" "$T/hook.err"
+}
+
+@test "a container that names a share is a job of its own, whatever its environment" {
+	setup_containers
+	[ "$(contain "${SHARE[@]}" --annotation loadline.dev/mem=3G loadline-test sh -c "$TOTAL" "$LOADLINE")" = 3221225472 ]
+	[ "$(contain "${SHARE[@]}" --annotation loadline.dev/mem=3G -e LD_PRELOAD= -e LOADLINE_RUN=id=1 loadline-test \
+		env -i LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" LOADLINE_SIM_DIR="$LOADLINE_SIM_DIR" sh -c "$TOTAL" "$LOADLINE")" = 3221225472 ]
+	# Read-only; with the processes of the machine in sight; with two devices, which are one job.
+	[ "$(contain "${SHARE[@]}" --device loadline.dev/card=0 --read-only --pid host --annotation loadline.dev/mem=3G loadline-test \
+		sh -c "$TOTAL" "$LOADLINE")" = 3221225472 ]
+	wait_for 60 shows_none 'select(has("job"))'
+}
+
+@test "containers have limits of their own, also over a restart of loadlined, and end as jobs" {
+	setup_containers
+	start_program one contain --name one "${SHARE[@]}" --annotation loadline.dev/mem=2G loadline-test "$LOADLINE_BUILD/tests/e2e/launcher" 2
+	start_program two contain --name two "${SHARE[@]}" --annotation loadline.dev/mem=4G loadline-test "$LOADLINE_BUILD/tests/e2e/launcher" 2
+	has_two() {
+		shows 'select(has("claim") and .memory_limit_bytes == 2147483648 and .gpu_seconds > 0 and .proof == "cgroup")' &&
+			shows 'select(has("claim") and .memory_limit_bytes == 4294967296 and .gpu_seconds > 0 and .proof == "cgroup")'
+	}
+	wait_for 60 has_two
+	kill "$(pid_of service)"
+	finish service
+	refused "does not serve" contain "${SHARE[@]}" loadline-test true
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
+	wait_for 60 has_two
+	podman_here kill --signal KILL one
+	finish one
+	wait_for 60 shows_none 'select(has("claim") and .memory_limit_bytes == 2147483648)'
+	shows 'select(has("claim") and .memory_limit_bytes == 4294967296)'
+	is_running two
+}
+
+@test "a container does not start when its limits would not be in force" {
+	setup_containers
+	refused "is a static program" contain "${SHARE[@]}" loadline-test "$LOADLINE_BUILD/src/monitor/loadline-job"
+	run contain "${SHARE[@]}" --annotation loadline.dev/allow-ungoverned=true loadline-test "$LOADLINE_BUILD/src/monitor/loadline-job"
+	[ "$status" -eq 2 ]
+	refused "there is no such one" contain "${SHARE[@]}" --annotation loadline.dev/memory=3G loadline-test true
+	refused "only 143771 MiB" contain "${SHARE[@]}" --annotation loadline.dev/mem=900G loadline-test true
+	# The library is not where the loader looks for it, or the loader is not told of it.
+	cp "$T/cdi/loadline-share.json" "$T/whole.json"
+	jq '.containerEdits.mounts |= map(select(.containerPath != "/etc/ld.so.preload"))' "$T/whole.json" >"$T/cdi/loadline-share.json"
+	run ! contain "${SHARE[@]}" loadline-test true
+	jq '.containerEdits.mounts |= map(select(.containerPath | endswith("libloadline-cuda.so") | not))' "$T/whole.json" \
+		>"$T/cdi/loadline-share.json"
+	run ! contain "${SHARE[@]}" loadline-test true
+	# The socket is another folder.
+	jq '.containerEdits.mounts |= map(if .containerPath == "/run/loadline" then .hostPath = "/usr/share" else . end)' "$T/whole.json" \
+		>"$T/cdi/loadline-share.json"
+	run ! contain "${SHARE[@]}" loadline-test true
+	cp "$T/whole.json" "$T/cdi/loadline-share.json"
+	contain "${SHARE[@]}" loadline-test true
+}
+
+@test "without loadlined a container starts if the configuration lets it" {
+	config_file <<-'END'
+		version: 1
+		enforce: {containers: false}
+	END
+	CONFIG=$T/conf
+	setup_containers
+	contain "${SHARE[@]}" loadline-test true
+	kill "$(pid_of service)"
+	finish service
+	contain "${SHARE[@]}" loadline-test true
+	grep -q "starts ungoverned" "$T/hook.err"
+}
