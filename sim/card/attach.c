@@ -51,7 +51,8 @@ static int name_folder(char text[PATH_MAX], const char **ret_hint, struct ll_err
 	return 0;
 }
 
-/* Root makes a world for all users with a folder that all may write to. In a user namespace without root it is nobody's. */
+/* Root makes a world for all users with a folder that all may write to. In a user namespace without root it is
+ * nobody's. */
 static bool is_shared(const struct stat *folder_stat)
 {
 	return (folder_stat->st_uid == 0 || folder_stat->st_uid == NOBODY) && (folder_stat->st_mode & 0777) == 0777;

@@ -1,7 +1,7 @@
 /*
  * loadline-inside: looks in a container, right before its program starts, whether the library is in force there. It is
- * static, as the container has any C library. A runtime runs it as an OCI hook (startContainer); if it fails, the container
- * does not start.
+ * static, as the container has any C library. A runtime runs it as an OCI hook (startContainer); if it fails, the
+ * container does not start.
  *
  *   - loadlined must answer at the mounted socket, and know the job of this control group;
  *   - the container's own loader must take the library by /etc/ld.so.preload, with an empty environment.
@@ -73,8 +73,8 @@ static int list_libraries(char ret_text[OUTPUT_SIZE])
 	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
 }
 
-/* "        /opt/loadline/$LIB/libloadline-cuda.so => /opt/loadline/lib64/libloadline-cuda.so (0x00007f...)"; a library that is
- * refused has another line. */
+/* "        /opt/loadline/$LIB/libloadline-cuda.so => /opt/loadline/lib64/libloadline-cuda.so (0x00007f...)"; a library
+ * that is refused has another line. */
 static int check_library(struct ll_err *err)
 {
 	char text[OUTPUT_SIZE], *rest = text;
@@ -97,6 +97,7 @@ int main(void)
 	if (!rc)
 		rc = check_library(&err);
 	if (rc)
-		fprintf(stderr, "loadline: the container does not start: its limits would not be in force: %s\n", err.text);
+		fprintf(stderr, "loadline: the container does not start: its limits would not be in force: %s\n",
+			err.text);
 	return rc ? LL_EXIT_FAILED : LL_EXIT_OK;
 }

@@ -102,9 +102,9 @@ static bool is_only_of_root(const char *folder)
 	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* In a user namespace that does not have root of the machine, root's files are nobody's, as are those of all whom it does
- * not have. Nobody but root can make the folder, if the folder above is root's alone too. All may write into the folder of
- * a simulated world, which has no cards to keep. */
+/* In a user namespace that does not have root of the machine, root's files are nobody's, as are those of all whom it
+ * does not have. Nobody but root can make the folder, if the folder above is root's alone too. All may write into the
+ * folder of a simulated world, which has no cards to keep. */
 static bool is_of_nobody_here(const struct stat *folder, const char *name)
 {
 	char above[LL_PLACE_SIZE + 4];
@@ -115,7 +115,8 @@ static bool is_of_nobody_here(const struct stat *folder, const char *name)
 	if (folder->st_uid != NOBODY || length <= 0)
 		return false;
 	map[length] = '\0';
-	bool has_all = sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && !inside && !outside && count > NOBODY;
+	bool has_all =
+	    sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && !inside && !outside && count > NOBODY;
 	snprintf(above, sizeof above, "%s/..", name);
 	bool is_real = strncmp(system_socket, name, strlen(name)) == 0;
 	return !has_all && (!is_real || is_only_of_root(above));

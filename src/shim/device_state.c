@@ -218,7 +218,8 @@ static void set_first_card(struct ll_device_state *dev)
 static int open_port(struct ll_device_state *dev, struct ll_err *err)
 {
 	if (program.is_jobless)
-		return ll_err_set(err, -ENOENT, "loadlined knows no job of this container, or does not answer at its socket");
+		return ll_err_set(err, -ENOENT,
+				  "loadlined knows no job of this container, or does not answer at its socket");
 	if (program.is_garbled)
 		return ll_err_set(err, -EINVAL, LL_RUN_VARIABLE ": garbled; only `loadline run` sets it");
 	return ll_port_open(&program.settings, dev->uuid, true, &dev->port, err);

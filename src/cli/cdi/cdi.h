@@ -1,10 +1,10 @@
 /*
- * cdi.h - containers: the devices that `loadline cdi generate` describes, and the hook by which a container that names one
- * becomes a job (doc/containers.md).
+ * cdi.h - containers: the devices that `loadline cdi generate` describes, and the hook by which a container that names
+ * one becomes a job (doc/containers.md).
  *
- * A runtime of containers reads the descriptions (Container Device Interface, version 0.5.0), and does three things for a
- * container: it mounts the library, runs the hook `loadline cdi hook` outside before anything of the container runs, and
- * runs loadline-inside in it right before its program.
+ * A runtime of containers reads the descriptions (Container Device Interface, version 0.5.0), and does three things for
+ * a container: it mounts the library, runs the hook `loadline cdi hook` outside before anything of the container runs,
+ * and runs loadline-inside in it right before its program.
  */
 #ifndef LOADLINE_CLI_CDI_CDI_H
 #define LOADLINE_CLI_CDI_CDI_H
@@ -24,14 +24,14 @@ struct ll_cdi_container {
 	const json_t *config; /* config.json of its bundle */
 	const char *bundle;
 	char name[16]; /* the beginning of its id; empty: it cannot be a job's name */
-	pid_t pid; /* of its first process, as the hook sees it */
+	pid_t pid;     /* of its first process, as the hook sees it */
 };
 
 /*
  * Looks whether the library will be in the container's program: the file that it names is looked up among the
  * container's files. -EPERM: nothing can be preloaded into it, or the image preloads something itself, which would be
- * hidden; err says which. A program with musl, and one that is not found, are none of our matter: 0. *ret_why: what is to
- * be said then, or NULL.
+ * hidden; err says which. A program with musl, and one that is not found, are none of our matter: 0. *ret_why: what is
+ * to be said then, or NULL.
  */
 int ll_cdi_check_program(const struct ll_cdi_container *container, const char **ret_why, struct ll_err *err);
 

@@ -20,8 +20,8 @@
 
 enum { NAME_SIZE = 64, FOLDER_MODE = 0755, FILE_MODE = 0644 };
 
-/* The folders of libraries: of Debian, of Red Hat and SUSE, and of the others. glibc of the container puts its own in place
- * of $LIB; the loader of musl does not, finds no such file, and goes on. */
+/* The folders of libraries: of Debian, of Red Hat and SUSE, and of the others. glibc of the container puts its own in
+ * place of $LIB; the loader of musl does not, finds no such file, and goes on. */
 #if defined(__aarch64__)
 static const char *const lib_folders[] = {"lib/aarch64-linux-gnu", "lib64", "lib", NULL};
 #else
@@ -46,8 +46,8 @@ struct material {
 
 static void add_mount(json_t *mounts, const char *from, const char *to)
 {
-	json_array_append_new(mounts, json_pack("{s:s, s:s, s:[s,s,s,s]}", "hostPath", from, "containerPath", to, "options",
-						"ro", "nosuid", "nodev", "bind"));
+	json_array_append_new(mounts, json_pack("{s:s, s:s, s:[s,s,s,s]}", "hostPath", from, "containerPath", to,
+						"options", "ro", "nosuid", "nodev", "bind"));
 }
 
 static json_t *make_mounts(const struct material *material)
@@ -71,8 +71,8 @@ static json_t *make_common_edits(const struct material *material)
 {
 	char variable[PATH_MAX];
 	snprintf(variable, sizeof variable, "LD_PRELOAD=%s", preload);
-	return json_pack("{s:[s], s:o, s:[{s:s, s:s, s:[s]}]}", "env", variable, "mounts", make_mounts(material), "hooks",
-			 "hookName", "startContainer", "path", LL_CONTAINER_PROBE, "args", "loadline-inside");
+	return json_pack("{s:[s], s:o, s:[{s:s, s:s, s:[s]}]}", "env", variable, "mounts", make_mounts(material),
+			 "hooks", "hookName", "startContainer", "path", LL_CONTAINER_PROBE, "args", "loadline-inside");
 }
 
 /* ---- devices ---- */
@@ -104,8 +104,9 @@ static json_t *make_device(const struct material *material, const char *name, co
 static bool is_device_name(const char *name)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	return *name && strspn(name, letters) && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-							      "0123456789_-.:") == strlen(name);
+	return *name && strspn(name, letters) &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+			    "0123456789_-.:") == strlen(name);
 }
 
 /* A device for each tenant of the configuration, and one for whom it does not matter. */
@@ -118,7 +119,8 @@ static json_t *make_shares(const struct material *material, const struct ll_conf
 		if (is_device_name(name) && strcmp(name, "default") != 0)
 			json_array_append_new(devices, make_device(material, name, LL_CDI_TENANT, name));
 		else
-			ll_log(LL_LOG_WARN, "tenant %s has no device: a device's name is letters, digits and _-.:", name);
+			ll_log(LL_LOG_WARN,
+			       "tenant %s has no device: a device's name is letters, digits and _-.:", name);
 	}
 	return devices;
 }
@@ -145,9 +147,7 @@ static int write_file(const char *folder, const char *what, const struct materia
 		   snprintf(made, sizeof made, "%s/.loadline-%s.%d", folder, what, (int)getpid()) < PATH_MAX;
 	json_t *spec = json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", "0.5.0", "kind", kind, "devices", devices,
 				 "containerEdits", make_common_edits(material));
-	int rc = !fits  ? -ENAMETOOLONG
-		 : spec ? 0
-			: -ENOMEM;
+	int rc = !fits ? -ENAMETOOLONG : spec ? 0 : -ENOMEM;
 	if (!rc && (json_dump_file(spec, made, JSON_INDENT(2)) || chmod(made, FILE_MODE) || rename(made, path))) {
 		rc = errno ? -errno : -EIO;
 		unlink(made);
@@ -167,8 +167,9 @@ static int find_material(struct material *material, const struct ll_driver *driv
 	int rc = ll_run_find_shim(material->shim, err);
 	if (!rc && (ll_beside_find(inside_places, "loadline-inside", material->inside) ||
 		    ll_beside_find(inside_places, "ld.so.preload", material->preload)))
-		rc = ll_err_set(err, -ENOENT, "loadline-inside and ld.so.preload are not beside this program, nor in %s",
-				inside_places[1]);
+		rc =
+		    ll_err_set(err, -ENOENT, "loadline-inside and ld.so.preload are not beside this program, nor in %s",
+			       inside_places[1]);
 	if (!rc && !realpath("/proc/self/exe", material->program))
 		rc = ll_err_set(err, -errno, "/proc/self/exe: %s", strerror(errno));
 	if (!rc && (rc = ll_place_of_system(material->sim_folder, &place)))
@@ -229,7 +230,8 @@ static const struct ll_option generate_options[] = {
      LL_OPTION_TEXT(struct generate_args, config),
      .fallback = "/etc/loadline",
      .complete = LL_COMPLETE_FILE,
-     .help = N_("The configuration with the tenants: a file or a folder. Without one there is the tenant default alone.")},
+     .help =
+	 N_("The configuration with the tenants: a file or a folder. Without one there is the tenant default alone.")},
     LL_OPTION_END,
 };
 
@@ -271,13 +273,13 @@ const struct ll_command ll_command_cdi = {
     .name = "cdi",
     .subcommands = subcommands,
     .summary = N_("make containers jobs"),
-    .description =
-	N_("`podman run --device nvidia.com/gpu=0 --device loadline.dev/share=research IMAGE` is then a job of the tenant "
-	   "research: its processes share the limits, whatever their environment. The library comes by mount, so "
-	   "the image needs nothing. A container in which it is not in force does not start.\n\n"
-	   "Annotations of the container give the job what options of `loadline run` do: loadline.dev/mem, mem-request, "
-	   "compute, weight, class, slowdown, max-kernel, project, name, time; loadline.dev/allow-ungoverned=true "
-	   "lets a program start into which nothing can be preloaded."),
+    .description = N_(
+	"`podman run --device nvidia.com/gpu=0 --device loadline.dev/share=research IMAGE` is then a job of the tenant "
+	"research: its processes share the limits, whatever their environment. The library comes by mount, so "
+	"the image needs nothing. A container in which it is not in force does not start.\n\n"
+	"Annotations of the container give the job what options of `loadline run` do: loadline.dev/mem, mem-request, "
+	"compute, weight, class, slowdown, max-kernel, project, name, time; loadline.dev/allow-ungoverned=true "
+	"lets a program start into which nothing can be preloaded."),
     .examples = group_examples,
     .options = group_options,
 };

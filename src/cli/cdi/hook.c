@@ -71,8 +71,8 @@ static size_t find_options(const json_t *words)
 }
 
 /*
- * A container may name several devices, and is one job. The first hook makes it, with what all of them say; the others do
- * nothing. Returns whether this is the first. tenant: points into the configuration. -EINVAL: two tenants.
+ * A container may name several devices, and is one job. The first hook makes it, with what all of them say; the others
+ * do nothing. Returns whether this is the first. tenant: points into the configuration. -EINVAL: two tenants.
  */
 static int merge_devices(const json_t *config, const struct hook_args *own, const char **ret_tenant,
 			 struct ll_strbuf *cards, bool *ret_is_first, struct ll_err *err)
@@ -97,7 +97,8 @@ static int merge_devices(const json_t *config, const struct hook_args *own, cons
 					strcmp(its_cards ? its_cards : "", own->cards ? own->cards : "") == 0;
 		is_any = true;
 		if (tenant && its_tenant && strcmp(tenant, its_tenant) != 0)
-			return ll_err_set(err, -EINVAL, "the container names two tenants, %s and %s", tenant, its_tenant);
+			return ll_err_set(err, -EINVAL, "the container names two tenants, %s and %s", tenant,
+					  its_tenant);
 		tenant = its_tenant ? its_tenant : tenant;
 		if (its_cards)
 			ll_strbuf_addf(cards, "%s%s", cards->length ? "," : "", its_cards);
@@ -118,10 +119,14 @@ static int read_annotations(const json_t *config, struct ll_run_args *args, uint
 		const char **text;
 		uint64_t said;
 	} texts[] = {
-	    {"mem", &args->mem, LL_SET_MEMORY},        {"mem-request", &args->mem_request, LL_SET_REQUEST},
-	    {"compute", &args->compute, LL_SET_COMPUTE},    {"weight", &args->weight, LL_SET_WEIGHT},
-	    {"class", &args->class, LL_SET_PRIORITY},  {"slowdown", &args->slowdown, LL_SET_SLOWDOWN},
-	    {"max-kernel", &args->max_kernel, 0},      {"project", &args->project, 0},
+	    {"mem", &args->mem, LL_SET_MEMORY},
+	    {"mem-request", &args->mem_request, LL_SET_REQUEST},
+	    {"compute", &args->compute, LL_SET_COMPUTE},
+	    {"weight", &args->weight, LL_SET_WEIGHT},
+	    {"class", &args->class, LL_SET_PRIORITY},
+	    {"slowdown", &args->slowdown, LL_SET_SLOWDOWN},
+	    {"max-kernel", &args->max_kernel, 0},
+	    {"project", &args->project, 0},
 	    {"name", &args->name, 0},
 	};
 	const char *key;
@@ -187,8 +192,8 @@ static int make_job(const struct ll_cdi_container *container, struct ll_run_args
 	struct ll_driver *driver = NULL;
 	struct ll_message_accepted accepted;
 	LL_SCOPE_STRBUF struct ll_strbuf place = LL_STRBUF_INIT;
-	const char *command =
-	    json_string_value(json_array_get(json_object_get(json_object_get(container->config, "process"), "args"), 0));
+	const char *command = json_string_value(
+	    json_array_get(json_object_get(json_object_get(container->config, "process"), "args"), 0));
 	command = command ? command : "container";
 	talk.pid = container->pid;
 	int rc = ll_run_args_settings(args, command, &settings, err);
@@ -224,7 +229,8 @@ static int reach_system(struct ll_err *err)
 	if (!rc)
 		rc = ll_place_connect_by(&place, ll_now_ns() + LL_CLIENT_REPLY_NS, &fd, NULL);
 	if (rc)
-		return ll_err_set(err, rc, "the system's loadlined does not serve at %s: %s", place.name, strerror(-rc));
+		return ll_err_set(err, rc, "the system's loadlined does not serve at %s: %s", place.name,
+				  strerror(-rc));
 	close(fd);
 	return 0;
 }

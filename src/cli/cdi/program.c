@@ -67,7 +67,8 @@ static int open_word(int root_fd, const char *word, const char *folders)
 /* Programs that only start the container's own and wait for it. Many are static. */
 static bool is_init(const char *word)
 {
-	static const char *const names[] = {"podman-init", "docker-init", "tini", "tini-static", "catatonit", "dumb-init", NULL};
+	static const char *const names[] = {"podman-init", "docker-init", "tini", "tini-static",
+					    "catatonit",   "dumb-init",   NULL};
 	const char *slash = strrchr(word, '/');
 	for (const char *const *name = names; *name; name++) {
 		if (strcmp(slash ? slash + 1 : word, *name) == 0)
@@ -105,7 +106,6 @@ static int check_file(int fd, const char *name, char ret_next[LINE_SIZE], const 
 {
 	char line[LINE_SIZE] = "", path[OWN_PATH_SIZE];
 	struct ll_elf_kind kind;
-	struct stat st;
 	*ret_next = '\0';
 	if (pread(fd, line, sizeof line - 1, 0) >= 2 && line[0] == '#' && line[1] == '!') {
 		sscanf(line + 2, " %500s", ret_next);
@@ -116,15 +116,13 @@ static int check_file(int fd, const char *name, char ret_next[LINE_SIZE], const 
 		return 0;
 	if (!kind.has_loader) {
 		ll_err_set(err, -EPERM, "%.100s is a static program: no library can be put into it", name);
-		return ll_err_hint(err, "give it without the device, or with the annotation loadline.dev/allow-ungoverned=true");
+		return ll_err_hint(
+		    err, "give it without the device, or with the annotation loadline.dev/allow-ungoverned=true");
 	}
 	if (strstr(kind.loader, "ld-musl")) {
-		*ret_why = _("the program has musl, which NVIDIA's driver does not run with: the library is not put into it");
+		*ret_why = _("the program has musl, and NVIDIA's driver needs glibc: the library is not put into it");
 		return 0;
 	}
-	if (fstat(fd, &st) == 0 && st.st_mode & S_ISUID)
-		return ll_err_set(err, -EPERM, "%.100s is a set-uid program, for which the loader takes no library of LD_PRELOAD",
-				  name);
 	return 0;
 }
 
@@ -138,7 +136,8 @@ static int check_preload(int root_fd, struct ll_err *err)
 	if (length <= 0 || !*first || strstr(text, LL_CONTAINER_FOLDER))
 		return 0;
 	ll_err_set(err, -EEXIST, "the image has an /etc/ld.so.preload of its own, which loadline's would hide");
-	return ll_err_hint(err, "name its libraries in LD_PRELOAD inside the container, and take the file out of the image");
+	return ll_err_hint(err,
+			   "name its libraries in LD_PRELOAD inside the container, and take the file out of the image");
 }
 
 int ll_cdi_check_program(const struct ll_cdi_container *container, const char **ret_why, struct ll_err *err)

@@ -536,7 +536,7 @@ struct ll_job_call {
 	uint64_t said;                 /* as in struct ll_message_job */
 	int monitor_fd, process_fd, lifeline_fd;
 	const char *container; /* its control group (ll_job_group_of_container) */
-	const int *page_fds; /* page and orders of a former daemon, copied; NULL: there are none */
+	const int *page_fds;   /* page and orders of a former daemon, copied; NULL: there are none */
 };
 int ll_job_register(struct ll_server *server, const struct ll_job_call *call, struct ll_job **ret_job);
 
