@@ -135,3 +135,53 @@ refused() {
 	contain "${SHARE[@]}" loadline-test true
 	grep -q "starts ungoverned" "$T/hook.err"
 }
+
+# A user without root has control groups of version 2, in a group that is the user's; they are mounted alone where the machine has
+# version 1 too.
+# shellcheck disable=SC2016 # the inner shells expand it
+ROOTLESS='
+	if grep -q " cgroup " /proc/self/mounts; then
+		umount --lazy /sys/fs/cgroup
+		mount -t cgroup2 none /sys/fs/cgroup
+	fi
+	mount --bind "$1" /run/cdi
+	group=$2 user=$3
+	shift 3
+	echo $$ >"/sys/fs/cgroup/$group/shell/cgroup.procs"
+	exec setpriv --reuid "$user" --regid "$user" --clear-groups "$@"'
+
+@test "a user's container is a job of that user, who must be in the tenant" {
+	config_file <<-'END'
+		version: 1
+		tenants:
+		  - {name: research, members: {users: ["61234"]}}
+		  - {name: others, members: {users: ["61235"]}}
+	END
+	CONFIG=$T/conf
+	setup_containers --config "$T/conf"
+	local mounted parent
+	mounted=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+	parent=loadline-test-$$-$BATS_TEST_NUMBER
+	GROUPS_ROOT=$mounted/$parent
+	mkdir -p "$GROUPS_ROOT/shell" 2>/dev/null || skip "no control group of version 2 can be made here"
+	mkdir -p "$T/home/.config/containers" "$T/xdg" "$T/user"
+	echo '{"default": [{"type": "insecureAcceptAnything"}]}' >"$T/home/.config/containers/policy.json"
+	chown -R "$FIRST" "$GROUPS_ROOT" "$T/home" "$T/xdg" "$T/user"
+	chmod 700 "$T/xdg"
+	chmod -R a+rX "$T/image.tar" "$T/cdi"
+	user_podman() {
+		HOME=$T/home XDG_RUNTIME_DIR=$T/xdg unshare --mount --propagation private bash -c "$ROOTLESS" - "$T/cdi" "$parent" "$FIRST" \
+			podman --runtime crun --root "$T/user/store" --runroot "$T/user/run" --storage-driver vfs --cgroup-manager cgroupfs \
+			--events-backend file "$@"
+	}
+	user_contain() {
+		user_podman run --rm --network none --pids-limit 0 --cgroup-parent "/$parent/containers" --ulimit nproc=1024:1024 \
+			--ulimit nofile=1024:1024 --annotation run.oci.hooks.stderr="$T/user/hook.err" -v /usr:/usr:ro \
+			-v "$LOADLINE_BUILD:$LOADLINE_BUILD:ro" -v "$T/world:$T/world" -e LOADLINE_SIM_DIR -e LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$@"
+	}
+	user_podman import -q "$T/image.tar" loadline-test >/dev/null 2>&1 || skip "podman stores no image of a user here"
+	user_contain loadline-test true 2>"$T/refused" || skip "no container of a user starts here: $(tail -1 "$T/refused")"
+	[ "$(user_contain --device loadline.dev/share=research --annotation loadline.dev/mem=3G loadline-test sh -c "$TOTAL" "$LOADLINE")" = 3221225472 ]
+	run ! user_contain --device loadline.dev/share=others loadline-test true
+	grep -q "others" "$T/user/hook.err"
+}
