@@ -91,6 +91,29 @@ static struct ll_job *find_container(struct ll_server *server, int process_fd)
 	return NULL;
 }
 
+/* ---- jobs of Slurm ---- */
+
+/* As read_group, for the group of a job of Slurm. */
+static bool read_slurm_group(const struct ll_server *server, int process_fd, char ret_group[LL_GROUP_SIZE])
+{
+	pid_t pid = process_fd < 0 || !server->has_own_proc ? 0 : ll_process_id_of_fd(process_fd);
+	return pid && ll_cgroup_read_slurm_job(pid, ret_group, LL_GROUP_SIZE) == 0 &&
+	       ll_process_id_of_fd(process_fd) == pid;
+}
+
+/* Slurm's plugin has put the first process of the job into the control group of Slurm's job (doc/slurm.md). A user's own
+ * job in a job of Slurm (`loadline run`) is younger. */
+static struct ll_job *find_slurm_job(const struct ll_server *server, int process_fd)
+{
+	char group[LL_GROUP_SIZE], own[LL_GROUP_SIZE];
+	if (!read_slurm_group(server, process_fd, group))
+		return NULL;
+	struct ll_job *job = server->books.jobs;
+	while (job && (!read_slurm_group(server, job->process_fd, own) || strcmp(own, group) != 0))
+		job = job->next;
+	return job;
+}
+
 struct ll_job *ll_job_group_find(struct ll_server *server, int process_fd)
 {
 	const struct ll_groups *groups = &server->keeper.groups;
@@ -101,11 +124,10 @@ struct ll_job *ll_job_group_find(struct ll_server *server, int process_fd)
 	ll_keeper_link_greet(&server->keeper);
 	if (of_container)
 		return of_container;
-	if (groups->kind == LL_GROUPS_NONE || !read_group(server, process_fd, group) ||
-	    !ll_group_find_job(groups, group, &uid, &number))
-		return NULL;
-	struct ll_job *job = find_job(server, uid, number);
-	if (job)
+	bool is_in_group = groups->kind != LL_GROUPS_NONE && read_group(server, process_fd, group) &&
+			   ll_group_find_job(groups, group, &uid, &number);
+	struct ll_job *job = is_in_group ? find_job(server, uid, number) : find_slurm_job(server, process_fd);
+	if (job && is_in_group)
 		job->has_group = true;
 	return job;
 }

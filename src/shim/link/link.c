@@ -447,7 +447,8 @@ static bool may_be_in_job(void)
 	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 	text[length > 0 ? length : 0] = '\0';
 	/* It may be a name that somebody else gave, or one that is cut off here: loadlined knows. */
-	return length == (ssize_t)sizeof text - 1 || strstr(text, LL_GROUP_NAME_BEGIN) != NULL;
+	return length == (ssize_t)sizeof text - 1 || strstr(text, LL_GROUP_NAME_BEGIN) != NULL ||
+	       strstr(text, "/slurm") != NULL;
 }
 
 /* A loadlined without this message, or a process that is in no group of a job: -ENOENT. */
