@@ -28,7 +28,7 @@ enum { WORDS = 40, WORD_SIZE = 64, TEXT_MAX = 1 << 16, FILE_MAX = 1 << 20, MODE_
 #define START_NS (20 * LL_NS_PER_S)
 
 /* Signals that a user sends to the whole job are not for it: KILL is what Slurm ends jobs with. */
-#define SLEEP "trap '' HUP INT QUIT USR1 USR2 TERM ALRM CONT; echo ready; exec sleep infinity >/dev/null 2>&1"
+#define SLEEP "trap '' HUP INT QUIT USR1 USR2 ALRM; echo ready; exec sleep infinity >/dev/null 2>&1"
 #define READY "ready\n"
 
 /* ---- the command ---- */

@@ -1,0 +1,134 @@
+# Jobs of a real Slurm on simulated cards: each is held to its part of a card, or is refused.
+export NEEDS="src/slurm/spank_loadline.so slurmctld slurmd srun munged"
+load helper
+load jobs_helper
+load service_helper
+load slurm_helper
+
+eval "$(declare -f teardown | sed '1s/teardown/teardown_of_helper/')"
+teardown() {
+	end_slurm
+	teardown_of_helper
+	remove_slurm_groups
+}
+
+# What a program of the job can have: the last word is where it ends.
+memory() {
+	echo "python3 $BATS_TEST_DIRNAME/card_memory.py context $*"
+}
+
+@test "a job with shards has its part of the card without an option, by srun, sbatch and arrays; options make it less, and no more" {
+	start_slurm
+	# 4 of 16: a quarter of 140.4 GiB is 35.1 GiB, with the context.
+	# shellcheck disable=SC2046
+	run -0 srun --gres=shard:4 $(memory alloc 34000 alloc 3000 card)
+	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* ]]
+	run -0 srun --gres=shard:4 --ll-mem=20G --ll-compute=10% --ll-weight=2 --ll-class=low sh -c 'echo $LOADLINE_RUN'
+	[[ $output == *";mem=21474836480;"*";compute=100;weight=2000;"*";place=$(world "$NODE")/system/socket;"* ]]
+	[[ $(srun --gres=gpu:1 sh -c 'echo $LOADLINE_RUN') == *";mem=0;"*";compute=0;"* ]]
+	run -1 srun --gres=shard:4 --ll-mem=40G true
+	[[ $output == *"loadline: the step is refused: --ll-mem=40G: 4 of 16 shards are 359"*" MiB of the card"* ]]
+	run -1 srun --ll-mem=40G true
+	[[ $output == *"limits without a card: ask Slurm for one"* ]]
+	# At submission.
+	for try in srun sbatch salloc; do
+		[ "$try" = sbatch ] && words=(--wrap true) || words=(true)
+		run ! "$try" --gres=shard:4 --ll-mem=20 "${words[@]}"
+		echo "$output"
+		[[ $output == *"loadline: --ll-mem: '20': "* ]]
+		"$try" --help | grep -q -- --ll-compute=SHARE
+	done
+	cat >"$T/out/job.sh" <<-'EOF'
+		#!/bin/sh
+		#SBATCH --gres=shard:2
+		#SBATCH --ll-compute=5%
+		echo "$SLURM_ARRAY_TASK_ID $LOADLINE_RUN"
+		srun sh -c 'echo step $LOADLINE_RUN'
+	EOF
+	sbatch --wait --uid=games --array=1-2 --output="$T/out/%a" --chdir="$T/out" "$T/out/job.sh"
+	for i in 1 2; do
+		grep "^$i id=.*;compute=50;" "$T/out/$i"
+		grep "^step id=.*;compute=50;" "$T/out/$i"
+		! grep error "$T/out/$i"
+	done
+	[ "$(cut -d';' -f2 "$T/out"/[12] | sort -u | wc -l)" -eq 2 ]
+	[ "$(salloc --quiet --gres=shard:1 srun sh -c 'echo $LOADLINE_RUN' | grep -o "compute=[0-9]*")" = compute=62 ]
+	# Without a card and without an option nothing is done, and the node is as before.
+	[ -z "$(srun sh -c 'echo $LOADLINE_RUN$LD_PRELOAD')" ]
+	wait_for 60 has_no_jobs "$NODE"
+	wait_for 60 eval '[ -z "$(ls "$T/state")" ]'
+	sinfo -h -o %T | grep -qE "^(idle|completing)$"
+}
+
+# is_drained TEXT: the node, and Slurm's reason has the text.
+is_drained() {
+	scontrol show node "$NODE" >"$T/node"
+	grep -q "State=.*DRAIN" "$T/node" && grep -q "Reason=.*$1" "$T/node"
+}
+
+# again: the node takes jobs, and the one that waits begins. Slurm lets a job that was queued again wait for two minutes.
+again() {
+	local job
+	job=$(squeue -h -o %i)
+	scontrol update nodename="$NODE" state=resume
+	scontrol release "$job"
+	scontrol update job="$job" starttime=now
+}
+
+@test "without loadlined, and without the plugin, no job runs: the node is drained, and the job waits" {
+	start_slurm
+	stop "loadlined-$NODE"
+	sbatch --gres=shard:4 --output="$T/out/job" --chdir="$T/out" --wrap 'echo $LOADLINE_RUN'
+	wait_for 60 is_drained "Prolog error"
+	[ ! -e "$T/out/job" ]
+	start_loadlined "$NODE"
+	# One that serves without its sensor knows no cards.
+	stop "sensor-$NODE"
+	again
+	wait_for 60 is_drained "Prolog error"
+	[ ! -e "$T/out/job" ]
+	start_sensor "$NODE"
+	wait_for 60 doctor_says "$NODE" "^ok: sensor: 1 cards"
+	again
+	wait_for 60 grep -qs ";compute=250;" "$T/out/job"
+	# The file of the plugin is gone, then its line.
+	wait_for 60 eval '[ -z "$(squeue -h)" ]'
+	cp "$T/etc/plugstack.conf" "$T/etc/kept"
+	sed -i 's/spank_loadline.so/spank_none.so/' "$T/etc/plugstack.conf"
+	sbatch --gres=shard:4 --output="$T/out/second" --chdir="$T/out" --wrap true
+	wait_for 60 is_drained "Prolog error"
+	[ ! -e "$T/out/second" ]
+}
+
+# told NODE TEXT
+told() {
+	grep -qE "$2" "$T/loadlined-$1.err" "$T/loadlined-$1.out" "$(world "$1")/loadlined.log" 2>/dev/null
+}
+
+@test "what has lost its environment is known by its control group: steps, and logins that Slurm adopts into the job" {
+	start_slurm
+	# srun --export=NONE, and a variable that is taken away behind the plugin.
+	[[ $(srun --gres=shard:4 --export=NONE /usr/bin/env) == *"LOADLINE_RUN=id="*";compute=250;"* ]]
+	printf '%s\n' '#!/bin/sh' 'echo unset LOADLINE_RUN' >"$T/out/lose-run"
+	printf '%s\n' '#!/bin/sh' 'echo unset LOADLINE_RUN' 'echo unset LD_PRELOAD' >"$T/out/lose-all"
+	chmod 755 "$T/out"/lose-*
+	# The library asks loadlined for the limits of its group.
+	# shellcheck disable=SC2046
+	run -0 srun --gres=shard:4 --task-prolog="$T/out/lose-run" $(memory alloc 34000 alloc 3000 card)
+	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* ]]
+	# A process that ssh starts has neither parents nor variables of the job; pam_slurm_adopt puts it into the extern step.
+	job=$(sbatch --parsable --uid=games --gres=shard:4 --output="$T/out/job" --chdir="$T/out" --wrap 'sleep 300')
+	group=/sys/fs/cgroup/freezer/slurm_$NODE/uid_$(id -u games)/job_$job/step_extern
+	wait_for 60 grep -qs . "$group/cgroup.procs"
+	wait_for 60 shows_on "$NODE" ".job.tenant? == \"slurm-$job\""
+	# shellcheck disable=SC2016
+	run -0 bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec setpriv --reuid games --regid games --clear-groups env -i "$@"' - "$group" \
+		LD_PRELOAD="$LOADLINE_BUILD/src/shim/libloadline-cuda.so:$LOADLINE_BUILD/sim/libloadline-sim-kernel.so" \
+		LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" LOADLINE_SIM_DIR="$(world "$NODE")" $(memory alloc 34000 alloc 3000 card)
+	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* ]]
+	# Without the library it cannot be held to anything: it is a process of the job without limits, and the policy says what
+	# becomes of the job.
+	start_program stray srun --gres=shard:4 --task-prolog="$T/out/lose-all" env LOADLINE_SIM_DIR="$(world "$NODE")" LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
+		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s
+	wait_for 60 told "$NODE" "mismatch: process [0-9]+ of job [0-9]+ of user 0 .* uses card GPU-.* without limits"
+}

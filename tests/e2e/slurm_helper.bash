@@ -1,0 +1,140 @@
+# slurm_helper.bash - a real Slurm beside helper.bash and service_helper.bash: munged, slurmctld and slurmd of this machine, with the
+# files of doc/slurm.md, on simulated cards; each node has a loadlined and a sensor of its own.
+
+PLUGIN=$LOADLINE_BUILD/src/slurm/spank_loadline.so
+
+# doc_file NAME: the file as doc/slurm.md has it.
+doc_file() {
+	awk -v first="# /etc/slurm/$1" '
+		$0 == first { inside = 1; found = 1 }
+		/^```/ { inside = 0 }
+		inside { print }
+		END { exit !found }' "$BATS_TEST_DIRNAME/../../doc/slurm.md"
+}
+
+# world NODE: the folder of its simulated world.
+world() {
+	echo "$T/world/$1"
+}
+
+# on NODE COMMAND...: in its world.
+on() {
+	LOADLINE_SIM_DIR=$(world "$1") "${@:2}"
+}
+
+# doctor_says NODE TEXT
+doctor_says() {
+	on "$1" loadline --sim doctor --no-trial | grep -q "$2"
+}
+
+# start_loadlined NODE
+start_loadlined() {
+	[ -d "$T/accounts-$1" ] || install -d -o nobody "$T/accounts-$1"
+	on "$1" start_program "loadlined-$1" "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --state "$T/accounts-$1" ${CONFIG:+--config "$CONFIG"}
+	wait_for 60 doctor_says "$1" "(the system.s: it governs the programs of all users)"
+}
+
+start_sensor() {
+	on "$1" start_as "$(id -u nobody)" "sensor-$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+}
+
+# node_is NODE STATE
+node_is() {
+	sinfo -h -N -n "$1" -o %T | grep -qx "$2"
+}
+
+start_slurmd() {
+	start_program "slurmd-$1" slurmd -D -N "$1"
+	wait_for 60 node_is "$1" idle
+}
+
+# start_slurm [NODE]...: with a card of 16 shards each; one node, n1, unless told. Without root, or where a process cannot have
+# control groups of its own, the test is skipped.
+start_slurm() {
+	local node file
+	[ "$(id -u)" -eq 0 ] || skip "only root's slurmd can run jobs of several users"
+	[ -w /sys/fs/cgroup/freezer ] || skip "Slurm needs control groups here: version 1 with a freezer"
+	[ $# -gt 0 ] || set -- n1
+	NODES=()
+	PORT=$((20000 + $$ % 4000 * 10))
+	chmod 755 "$T"
+	chmod 755 "$T/world"
+	mkdir -m 755 "$T/etc" "$T/munge"
+	mkdir "$T/spool" "$T/dev" "$T/slurmctld"
+	head -c 128 /dev/urandom >"$T/munge/key"
+	chmod 400 "$T/munge/key"
+	mknod "$T/dev/nvidia0" c 195 0
+	mkdir -m 777 "$T/out"
+	start_program munged munged -F --socket="$T/munge/socket" --key-file="$T/munge/key" --log-file="$T/munge/log" \
+		--pid-file="$T/munge/pid" --seed-file="$T/munge/seed"
+	doc_file prolog.sh | sed "s|/run/loadline/|$T/world/\$SLURMD_NODENAME/system/|; s|/etc/slurm|$T/etc|" >"$T/etc/prolog.sh"
+	sed -i '1{h;d}; 2{G}' "$T/etc/prolog.sh"
+	chmod 755 "$T/etc/prolog.sh"
+	for file in slurm.conf gres.conf cgroup.conf plugstack.conf; do
+		doc_file "$file" | sed "s|/etc/slurm|$T/etc|g; s|/dev/nvidia\[0-7\]|$T/dev/nvidia0|; s|Gres=gpu:h200:8,shard:128|Gres=gpu:h200:1,shard:16|; s|Name=shard Count=128|Name=shard Count=16|" >"$T/etc/$file"
+	done
+	sed -i "/^NodeName/d; /^PartitionName/d" "$T/etc/slurm.conf"
+	sed -i "s|spank_loadline.so|$PLUGIN loadline=$LOADLINE state=$T/state sim=$T/world/%n|" "$T/etc/plugstack.conf"
+	printf '%s\n' CgroupPlugin=cgroup/v1 >>"$T/etc/cgroup.conf"
+	cat >>"$T/etc/slurm.conf" <<-EOF
+		ClusterName=test
+		SlurmctldHost=$(hostname -s)(127.0.0.1)
+		AuthInfo=socket=$T/munge/socket
+		SlurmUser=root
+		SlurmctldPort=$PORT
+		SlurmctldPidFile=$T/slurmctld/pid
+		SlurmdPidFile=$T/spool/%n.pid
+		SlurmdSpoolDir=$T/spool/%n
+		StateSaveLocation=$T/slurmctld
+		SlurmdParameters=config_overrides
+		SwitchType=switch/none
+		MpiDefault=none
+		JobAcctGatherType=jobacct_gather/none
+		SchedulerParameters=sched_min_interval=0,batch_sched_delay=0,bf_interval=1
+		PlugStackConfig=$T/etc/plugstack.conf
+		SlurmdTimeout=300
+	EOF
+	for node; do
+		NODES+=("$node-$$")
+		echo "NodeName=$node-$$ NodeHostname=localhost NodeAddr=127.0.0.1 Port=$((++PORT)) CPUs=16 RealMemory=1000 Gres=gpu:h200:1,shard:16" >>"$T/etc/slurm.conf"
+	done
+	echo "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=YES" >>"$T/etc/slurm.conf"
+	export SLURM_CONF=$T/etc/slurm.conf
+	start_program slurmctld slurmctld -D -i
+	for node in "${NODES[@]}"; do
+		mkdir -m 777 "$(world "$node")"
+		on "$node" loadline --sim status >/dev/null
+		start_loadlined "$node"
+		start_sensor "$node"
+		wait_for 60 doctor_says "$node" "^ok: sensor: 1 cards"
+	done
+	wait_for 60 eval 'scontrol ping | grep -q UP'
+	for node in "${NODES[@]}"; do
+		start_slurmd "$node"
+	done
+	NODE=${NODES[0]}
+}
+
+# end_slurm: jobs are ended, so that Slurm removes their control groups; what it leaves is removed when all have ended.
+end_slurm() {
+	[ -n "${NODES-}" ] || return 0
+	timeout 10 scancel --user=root --signal=KILL --full 2>/dev/null || true
+	timeout 10 scancel --user=root 2>/dev/null || true
+}
+
+remove_slurm_groups() {
+	local node
+	for node in "${NODES[@]}"; do
+		find /sys/fs/cgroup/*/"slurm_$node" -depth -type d -exec rmdir {} + 2>/dev/null || true
+	done
+}
+
+# shows_on NODE FILTER: an object of status is so.
+shows_on() {
+	on "$1" loadline --sim status --json | jq -s -e "any(.[]; $2)" >/dev/null
+}
+
+# has_no_jobs NODE: no job is in loadlined's list.
+has_no_jobs() {
+	on "$1" loadline --sim status --json | jq -s -e '[.[] | select(.job)] == []' >/dev/null
+}
