@@ -89,8 +89,8 @@ bool ll_cgroup_slurm_job(const char *path, char *ret_job, size_t size)
 bool ll_cgroup_choose_slurm_job(const char *text, char *ret_job, size_t size)
 {
 	char line[TEXT_SIZE];
-	for (size_t length = strcspn(text, "\n"); *text; text += length + (text[length] == '\n'),
-		    length = strcspn(text, "\n")) {
+	for (size_t length = strcspn(text, "\n"); *text;
+	     text += length + (text[length] == '\n'), length = strcspn(text, "\n")) {
 		snprintf(line, sizeof line, "%.*s", (int)length, text);
 		const char *path = strchr(line, ':');
 		path = path ? strchr(path + 1, ':') : NULL;

@@ -19,9 +19,9 @@ int ll_cgroup_read(pid_t pid, char *ret_path, size_t size);
 void ll_cgroup_choose(char *text, char *ret_path, size_t size);
 
 /*
- * The control group of a job of Slurm, in which all of the job's processes on this machine are: the part of a path up to
- * "job_N". Only root can make such a path: of version 1 it begins with "/slurm", of version 2 it is below slurmstepd's
- * scope, at the root or in system.slice. Slurm of several nodes on one machine has the node's name in it.
+ * The control group of a job of Slurm, in which all of the job's processes on this machine are: the part of a path up
+ * to "job_N". Only root can make such a path: of version 1 it begins with "/slurm", of version 2 it is below
+ * slurmstepd's scope, at the root or in system.slice. Slurm of several nodes on one machine has the node's name in it.
  */
 
 /* From a path of one hierarchy. Returns false if it is none. */

@@ -218,13 +218,23 @@ static bool is_of_system(const char *value)
 	       ll_place_is_system(&place);
 }
 
+/* The process executes another program just now. For a moment the kernel shows no environment of it. */
+static ssize_t read_environment(pid_t pid, char *ret_text)
+{
+	uint64_t until_ns = ll_now_ns() + START_NS;
+	ssize_t length;
+	while ((length = ll_process_read_file(pid, "environ", ret_text, TEXT_MAX)) == 0 && ll_now_ns() < until_ns)
+		ll_sleep_until_ns(ll_now_ns() + LL_NS_PER_MS);
+	return length;
+}
+
 /* Takes from the environment of the process what a task of the job gets. */
 static int take_environment(struct ll_spank_record *record, bool is_simulated, struct ll_err *err)
 {
 	LL_SCOPE_FREE char *text = calloc(1, TEXT_MAX);
 	bool is_governed = false;
 	struct ll_process_stat stat;
-	ssize_t length = text ? ll_process_read_file(record->pid, "environ", text, TEXT_MAX) : -ENOMEM;
+	ssize_t length = text ? read_environment(record->pid, text) : -ENOMEM;
 	int rc = length < 0 ? (int)length : ll_process_stat_of(record->pid, &stat);
 	if (rc)
 		return ll_err_set(err, rc, "the job's process: %s", strerror(-rc));
@@ -364,7 +374,8 @@ int ll_spank_start(const struct ll_spank_config *config, const struct ll_spank_j
 
 /* ---- its control group ---- */
 
-/* Where the hierarchy with these controllers is mounted. controllers: "freezer", "name=systemd", or "" for version 2. */
+/* Where the hierarchy with these controllers is mounted. controllers: "freezer", "name=systemd", or "" for version 2.
+ */
 static bool find_mount(const char *controllers, char ret_path[PATH_MAX])
 {
 	char folder[PATH_MAX], type[WORD_SIZE], options[PATH_MAX];

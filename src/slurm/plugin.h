@@ -23,7 +23,7 @@ struct ll_err;
 struct ll_spank_config {
 	const char *program; /* loadline=: path of the program; /usr/bin/loadline */
 	const char *folder;  /* state=: folder of root's that is empty after a boot; /run/loadline-slurm */
-	char sim[PATH_MAX];  /* sim=: folder of the simulated world, in which %n is the node's name; empty: real cards */
+	char sim[PATH_MAX]; /* sim=: folder of the simulated world, in which %n is the node's name; empty: real cards */
 };
 
 /* Reads the words. node: the name of the node; NULL: not known here. -EINVAL: an unknown word. */
@@ -72,9 +72,9 @@ int ll_spank_part_ask(const char *node, struct ll_spank_job *job, struct ll_err 
 
 /* What a later hook needs to know. */
 struct ll_spank_record {
-	pid_t pid;               /* of the process that stands for the job; 0: the job is refused */
-	uint64_t start_ticks;    /* of it (base/process_id.h) */
-	struct ll_strbuf text;   /* NAME=VALUE for each variable of a task, each ended by a NUL; or why it is refused */
+	pid_t pid;             /* of the process that stands for the job; 0: the job is refused */
+	uint64_t start_ticks;  /* of it (base/process_id.h) */
+	struct ll_strbuf text; /* NAME=VALUE for each variable of a task, each ended by a NUL; or why it is refused */
 };
 
 /* LL_SPANK_NODE: what the error is about is the node: it is to be drained, and the job may run elsewhere. LL_SPANK_JOB:

@@ -56,7 +56,7 @@ memory() {
 	# Without a card and without an option nothing is done, and the node is as before.
 	[ -z "$(srun sh -c 'echo $LOADLINE_RUN$LD_PRELOAD')" ]
 	wait_for 60 has_no_jobs "$NODE"
-	wait_for 60 eval '[ -z "$(ls "$T/state")" ]'
+	wait_for 60 is_empty "$T/state"
 	sinfo -h -o %T | grep -qE "^(idle|completing)$"
 }
 
@@ -82,12 +82,6 @@ again() {
 	wait_for 60 is_drained "Prolog error"
 	[ ! -e "$T/out/job" ]
 	start_loadlined "$NODE"
-	# One that serves without its sensor knows no cards.
-	stop "sensor-$NODE"
-	again
-	wait_for 60 is_drained "Prolog error"
-	[ ! -e "$T/out/job" ]
-	start_sensor "$NODE"
 	wait_for 60 doctor_says "$NODE" "^ok: sensor: 1 cards"
 	again
 	wait_for 60 grep -qs ";compute=250;" "$T/out/job"
@@ -131,4 +125,50 @@ told() {
 	start_program stray srun --gres=shard:4 --task-prolog="$T/out/lose-all" env LOADLINE_SIM_DIR="$(world "$NODE")" LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
 		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s
 	wait_for 60 told "$NODE" "mismatch: process [0-9]+ of job [0-9]+ of user 0 .* uses card GPU-.* without limits"
+}
+
+# seconds_of JOB: of GPU time.
+seconds_of() {
+	on "$NODE" loadline --sim status --json | jq "select(has(\"claim\") and .tenant == \"slurm-$1\").gpu_seconds"
+}
+
+# ended NODE JOB: Slurm's epilog has run, and the history of loadlined's accounts has the job.
+ended() {
+	on "$1" loadline --sim history --json | jq -s -e --arg name "slurm-$2" 'any(.[]; .name == $name and .end)' >/dev/null
+}
+
+@test "a job is one of loadlined from its prolog to its end: accounts, suspended, queued again, cancelled, slurmd killed amid it" {
+	start_slurm
+	submit=(sbatch --parsable --uid=games --account=thesis --gres=shard:4 --chdir="$T/out" --output=/dev/null --wrap)
+	busy="exec $LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 300s"
+	job=$("${submit[@]}" "$busy")
+	wait_for 60 shows_on "$NODE" ".tenant? == \"slurm-$job\" and has(\"claim\") and .gpu_seconds > 0"
+	# Suspended, it is stopped by Slurm, and goes on.
+	scontrol suspend "$job"
+	# One that is resumed before all of it is frozen stays so: Slurm's own race.
+	for step in batch extern; do
+		wait_for 60 grep -q FROZEN "/sys/fs/cgroup/freezer/slurm_$NODE/uid_$(id -u games)/job_$job/step_$step/freezer.state"
+	done
+	used=$(seconds_of "$job")
+	scontrol resume "$job"
+	wait_for 60 shows_on "$NODE" ".tenant? == \"slurm-$job\" and has(\"claim\") and .gpu_seconds > $used"
+	# slurmd is killed and comes again; the job goes on, and its end is noticed.
+	stop "slurmd-$NODE" KILL
+	start_program "slurmd-$NODE" slurmd -D -N "$NODE"
+	wait_for 60 eval 'squeue -h -j "$job" -o %t | grep -q R'
+	wait_for 60 shows_on "$NODE" ".job.tenant? == \"slurm-$job\""
+	# It runs again under its number, with another process that stands for it.
+	before=$(on "$NODE" loadline --sim status --json | jq -r "select(.job.tenant == \"slurm-$job\").job.pid")
+	scontrol requeue "$job"
+	wait_for 60 has_no_jobs "$NODE"
+	has_ended "$before"
+	wait_for 60 eval 'squeue -h -j "$job" -o %t | grep -q PD'
+	scontrol update job="$job" starttime=now
+	wait_for 60 shows_on "$NODE" ".tenant? == \"slurm-$job\" and has(\"claim\") and .gpu_seconds > 0"
+	scancel --signal=KILL --full "$job"
+	wait_for 60 ended "$NODE" "$job"
+	wait_for 60 has_no_jobs "$NODE"
+	on "$NODE" loadline --sim history --json | jq -s -e --arg name "slurm-$job" '[.[] | select(.name == $name)] | length == 2 and all(.[]; .project == "thesis" and .user == "games")'
+	wait_for 60 is_empty "$T/state"
+	on "$NODE" loadline --sim report --by project --json | jq -s -e 'any(.[]; .project == "thesis" and .used_gpu_hours > 0)' || on "$NODE" loadline --sim report --by project --json
 }

@@ -138,3 +138,8 @@ shows_on() {
 has_no_jobs() {
 	on "$1" loadline --sim status --json | jq -s -e '[.[] | select(.job)] == []' >/dev/null
 }
+
+# is_empty FOLDER
+is_empty() {
+	[ -z "$(ls "$1")" ]
+}

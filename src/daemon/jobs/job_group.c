@@ -101,8 +101,8 @@ static bool read_slurm_group(const struct ll_server *server, int process_fd, cha
 	       ll_process_id_of_fd(process_fd) == pid;
 }
 
-/* Slurm's plugin has put the first process of the job into the control group of Slurm's job (doc/slurm.md). A user's own
- * job in a job of Slurm (`loadline run`) is younger. */
+/* Slurm's plugin has put the first process of the job into the control group of Slurm's job (doc/slurm.md). A user's
+ * own job in a job of Slurm (`loadline run`) is younger. */
 static struct ll_job *find_slurm_job(const struct ll_server *server, int process_fd)
 {
 	char group[LL_GROUP_SIZE], own[LL_GROUP_SIZE];
