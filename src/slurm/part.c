@@ -98,7 +98,7 @@ int ll_spank_part_read(const char *job_gres, const char *node_gres, struct ll_sp
 /* Which of the job's nodes this is. */
 static int find_node(const char *nodes, const char *node)
 {
-	__auto_type list = slurm_hostlist_create(nodes);
+	__typeof__(slurm_hostlist_create(nodes)) list = slurm_hostlist_create(nodes);
 	int at = list ? slurm_hostlist_find(list, node) : -1;
 	if (list)
 		slurm_hostlist_destroy(list);

@@ -181,7 +181,6 @@ static int make_job(const struct ll_spank_config *config, struct ll_spank_job *j
  * whose prolog fails. */
 static int begin_job(spank_t spank, const struct ll_spank_config *config, struct ll_err *err)
 {
-	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	struct ll_spank_job job;
 	struct ll_spank_options given;
 	struct ll_spank_record record = {.text = LL_STRBUF_INIT};

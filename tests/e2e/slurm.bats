@@ -85,11 +85,13 @@ again() {
 	wait_for 60 doctor_says "$NODE" "^ok: sensor: 1 cards"
 	again
 	wait_for 60 grep -qs ";compute=250;" "$T/out/job"
-	# The file of the plugin is gone, then its line.
+	# The file of the plugin is gone.
 	wait_for 60 eval '[ -z "$(squeue -h)" ]'
 	cp "$T/etc/plugstack.conf" "$T/etc/kept"
 	sed -i 's/spank_loadline.so/spank_none.so/' "$T/etc/plugstack.conf"
-	sbatch --gres=shard:4 --output="$T/out/second" --chdir="$T/out" --wrap true
+	# It stops commands too; this one is on a machine that has the plugin.
+	sed 's|/plugstack.conf|/kept|' "$T/etc/slurm.conf" >"$T/etc/elsewhere.conf"
+	SLURM_CONF=$T/etc/elsewhere.conf sbatch --gres=shard:4 --output="$T/out/second" --chdir="$T/out" --wrap true
 	wait_for 60 is_drained "Prolog error"
 	[ ! -e "$T/out/second" ]
 }
@@ -115,7 +117,7 @@ told() {
 	group=/sys/fs/cgroup/freezer/slurm_$NODE/uid_$(id -u games)/job_$job/step_extern
 	wait_for 60 grep -qs . "$group/cgroup.procs"
 	wait_for 60 shows_on "$NODE" ".job.tenant? == \"slurm-$job\""
-	# shellcheck disable=SC2016
+	# shellcheck disable=SC2016,SC2046
 	run -0 bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec setpriv --reuid games --regid games --clear-groups env -i "$@"' - "$group" \
 		LD_PRELOAD="$LOADLINE_BUILD/src/shim/libloadline-cuda.so:$LOADLINE_BUILD/sim/libloadline-sim-kernel.so" \
 		LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" LOADLINE_SIM_DIR="$(world "$NODE")" $(memory alloc 34000 alloc 3000 card)

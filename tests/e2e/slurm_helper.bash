@@ -112,6 +112,7 @@ start_slurm() {
 	for node in "${NODES[@]}"; do
 		start_slurmd "$node"
 	done
+	# shellcheck disable=SC2034 # the tests read it
 	NODE=${NODES[0]}
 }
 
