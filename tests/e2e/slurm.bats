@@ -116,7 +116,7 @@ told() {
 	job=$(sbatch --parsable --uid=games --gres=shard:4 --output="$T/out/job" --chdir="$T/out" --wrap 'sleep 300')
 	group=/sys/fs/cgroup/freezer/slurm_$NODE/uid_$(id -u games)/job_$job/step_extern
 	wait_for 60 grep -qs . "$group/cgroup.procs"
-	wait_for 60 shows_on "$NODE" ".job.tenant? == \"slurm-$job\""
+	wait_for 60 shows_on "$NODE" "(.job | type) == \"object\" and .job.tenant == \"slurm-$job\""
 	# shellcheck disable=SC2016,SC2046
 	run -0 bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec setpriv --reuid games --regid games --clear-groups env -i "$@"' - "$group" \
 		LD_PRELOAD="$LOADLINE_BUILD/src/shim/libloadline-cuda.so:$LOADLINE_BUILD/sim/libloadline-sim-kernel.so" \
@@ -158,9 +158,9 @@ ended() {
 	stop "slurmd-$NODE" KILL
 	start_program "slurmd-$NODE" slurmd -D -N "$NODE"
 	wait_for 60 eval 'squeue -h -j "$job" -o %t | grep -q R'
-	wait_for 60 shows_on "$NODE" ".job.tenant? == \"slurm-$job\""
+	wait_for 60 shows_on "$NODE" ".tenant? == \"slurm-$job\" and has(\"claim\")"
 	# It runs again under its number, with another process that stands for it.
-	before=$(on "$NODE" loadline --sim status --json | jq -r "select(.job.tenant == \"slurm-$job\").job.pid")
+	read -r before _ <"$T/state/$job"
 	scontrol requeue "$job"
 	wait_for 60 has_no_jobs "$NODE"
 	has_ended "$before"

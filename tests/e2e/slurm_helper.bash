@@ -137,7 +137,7 @@ shows_on() {
 
 # has_no_jobs NODE: no job is in loadlined's list.
 has_no_jobs() {
-	on "$1" loadline --sim status --json | jq -s -e '[.[] | select(.job)] == []' >/dev/null
+	on "$1" loadline --sim status --json | jq -s -e '[.[] | select(has("claim") or has("job"))] == []' >/dev/null
 }
 
 # is_empty FOLDER
