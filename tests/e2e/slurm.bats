@@ -129,6 +129,12 @@ told() {
 	wait_for 60 told "$NODE" "mismatch: process [0-9]+ of job [0-9]+ of user 0 .* uses card GPU-.* without limits"
 }
 
+# ran_twice JOB: both runs are in the accounts.
+ran_twice() {
+	on "$NODE" loadline --sim history --json >"$T/history"
+	jq -s -e --arg name "slurm-$1" '[.[] | select(.name == $name)] | length == 2 and all(.[]; .project == "thesis" and .uid == 5)' "$T/history"
+}
+
 # seconds_of JOB: of GPU time.
 seconds_of() {
 	on "$NODE" loadline --sim status --json | jq "select(has(\"claim\") and .tenant == \"slurm-$1\").gpu_seconds"
@@ -170,7 +176,7 @@ ended() {
 	scancel --signal=KILL --full "$job"
 	wait_for 60 ended "$NODE" "$job"
 	wait_for 60 has_no_jobs "$NODE"
-	on "$NODE" loadline --sim history --json | jq -s -e --arg name "slurm-$job" '[.[] | select(.name == $name)] | length == 2 and all(.[]; .project == "thesis" and .user == "games")'
+	wait_for 20 ran_twice "$job" || { cat "$T/history"; false; }
 	wait_for 60 is_empty "$T/state"
 	on "$NODE" loadline --sim report --by project --json | jq -s -e 'any(.[]; .project == "thesis" and .used_gpu_hours > 0)' || on "$NODE" loadline --sim report --by project --json
 }
