@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/scope.h"
+#include "base/process_id.h"
 #include "protocol/place.h"
 
-enum { NOBODY = 65534 }; /* the kernel's overflow uid */
+enum { NOBODY = 65534, /* the kernel's overflow uid */ MAP_SIZE = 128 };
 
 static const char prefix[] = "loadline/", socket_name[] = "/socket";
 
@@ -98,8 +99,18 @@ static bool is_own_or_root(uid_t uid)
 static bool is_only_of_root(const char *folder)
 {
 	struct stat st;
-	return stat(folder, &st) == 0 && (st.st_uid == NOBODY || is_own_or_root(st.st_uid)) &&
+	return fstatat(AT_FDCWD, folder, &st, 0) == 0 && (st.st_uid == NOBODY || is_own_or_root(st.st_uid)) &&
 	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Whether root of the machine is root in this process's user namespace too: its map begins with "0 0". Without /proc it
+ * is not known. */
+static bool has_root(void)
+{
+	char map[MAP_SIZE], *end;
+	ssize_t length = ll_process_read_file(0, "uid_map", map, sizeof map);
+	bool begins_with_0 = length > 0 && strtoul(map, &end, 10) == 0 && end != map;
+	return length <= 0 || (begins_with_0 && strtoul(end, NULL, 10) == 0);
 }
 
 /* In a user namespace that does not have root of the machine, root's files are nobody's, as are those of all whom it
@@ -108,18 +119,9 @@ static bool is_only_of_root(const char *folder)
 static bool is_of_nobody_here(const struct stat *folder, const char *name)
 {
 	char above[LL_PLACE_SIZE + 4];
-	unsigned long inside, outside, count;
-	char map[128];
-	LL_SCOPE_CLOSE int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, map, sizeof map - 1);
-	if (folder->st_uid != NOBODY || length <= 0)
-		return false;
-	map[length] = '\0';
-	bool has_all =
-	    sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && !inside && !outside && count > NOBODY;
-	snprintf(above, sizeof above, "%s/..", name);
 	bool is_real = strncmp(system_socket, name, strlen(name)) == 0;
-	return !has_all && (!is_real || is_only_of_root(above));
+	snprintf(above, sizeof above, "%s/..", name);
+	return folder->st_uid == NOBODY && !has_root() && (!is_real || is_only_of_root(above));
 }
 
 int ll_place_check_system(const char *path, int fd, uid_t *ret_uid)
