@@ -57,7 +57,7 @@ memory() {
 	[ -z "$(srun sh -c 'echo $LOADLINE_RUN$LD_PRELOAD')" ]
 	wait_for 60 has_no_jobs "$NODE"
 	wait_for 60 is_empty "$T/state"
-	sinfo -h -o %T | grep -qE "^(idle|completing)$"
+	wait_for 60 eval 'sinfo -h -o %T | grep -q "^idle$"'
 }
 
 # is_drained TEXT: the node, and Slurm's reason has the text.
@@ -72,7 +72,8 @@ again() {
 	job=$(squeue -h -o %i)
 	scontrol update nodename="$NODE" state=resume
 	scontrol release "$job"
-	scontrol update job="$job" starttime=now
+	# Slurm knows by the second which of the two runs a credential is for.
+	scontrol update job="$job" starttime=now+2
 }
 
 @test "without loadlined, and without the plugin, no job runs: the node is drained, and the job waits" {
@@ -140,6 +141,11 @@ seconds_of() {
 	on "$NODE" loadline --sim status --json | jq "select(has(\"claim\") and .tenant == \"slurm-$1\").gpu_seconds"
 }
 
+# used_card NODE PROJECT: by the accounts.
+used_card() {
+	on "$1" loadline --sim report --by project --json | jq -s -e --arg name "$2" 'any(.[]; .project == $name and .used_seconds > 0)'
+}
+
 # ended NODE JOB: Slurm's epilog has run, and the history of loadlined's accounts has the job.
 ended() {
 	on "$1" loadline --sim history --json | jq -s -e --arg name "slurm-$2" 'any(.[]; .name == $name and .end)' >/dev/null
@@ -171,12 +177,13 @@ ended() {
 	wait_for 60 has_no_jobs "$NODE"
 	has_ended "$before"
 	wait_for 60 eval 'squeue -h -j "$job" -o %t | grep -q PD'
-	scontrol update job="$job" starttime=now
+	# Slurm knows by the second which of the two runs a credential is for.
+	scontrol update job="$job" starttime=now+2
 	wait_for 60 shows_on "$NODE" ".tenant? == \"slurm-$job\" and has(\"claim\") and .gpu_seconds > 0"
 	scancel --signal=KILL --full "$job"
 	wait_for 60 ended "$NODE" "$job"
 	wait_for 60 has_no_jobs "$NODE"
 	wait_for 20 ran_twice "$job" || { cat "$T/history"; false; }
 	wait_for 60 is_empty "$T/state"
-	on "$NODE" loadline --sim report --by project --json | jq -s -e 'any(.[]; .project == "thesis" and .used_gpu_hours > 0)' || on "$NODE" loadline --sim report --by project --json
+	wait_for 60 used_card "$NODE" thesis
 }
