@@ -10,11 +10,11 @@ export NEEDS="tests/e2e/evict_worker python3"
 	empty=$(used_mib)
 	does one "alloc 30" "small 700" "alloc 3" check
 	[ "$(used_mib)" -ge $((empty + 34)) ]
-	run -0 loadline --sim evict one
+	run -0 --separate-stderr loadline --sim evict one
 	[[ $output == "evicted 0/0, tenant one: 36 MiB in "*" s" ]]
 	wait_for 60 uses_below $((empty + 1))
 	tell one check
-	run -0 loadline --sim resume one
+	run -0 --separate-stderr loadline --sim resume one
 	[[ $output == "resumed 0/0, tenant one: 36 MiB in "*" s" ]]
 	does one "alloc 1" check free free check
 	[ "$(grep -c "check ok" "$T/one.out")" -eq 4 ]
@@ -28,7 +28,7 @@ export NEEDS="tests/e2e/evict_worker python3"
 	does one keep "async 30" "async 3" "alloc 3" "async 20" unasync sync check
 	[ "$(used_mib)" -ge $((empty + 58)) ]
 	does one "pool $((64 << 20))"
-	run -0 loadline --sim evict one
+	run -0 --separate-stderr loadline --sim evict one
 	[[ $output == "evicted 0/0, tenant one: 38 MiB in "*" s" ]]
 	wait_for 60 uses_below $((empty + 1))
 	tell one check
@@ -100,7 +100,7 @@ export NEEDS="tests/e2e/evict_worker python3"
 	needs_preload
 	start_worker one --bytes 30M --keep
 	full=$(used_mib)
-	run -0 loadline --sim suspend one
+	run -0 --separate-stderr loadline --sim suspend one
 	[[ $output == "suspended 0/0, tenant one: "* ]]
 	[ "$(used_mib)" -eq "$full" ]
 	kill -TERM "$(pid_of one)"

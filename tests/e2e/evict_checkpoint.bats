@@ -81,8 +81,9 @@ start_job() {
 	open_steps one
 	start_program one sh -c 'exec <"$0"; exec "$@"' "$T/one.in" "$LOADLINE" --sim run --tenant one -- python3 "$BATS_TEST_DIRNAME/evict_steps.py"
 	does one context "alloc 3" "kernel 4"
-	run -0 loadline --sim suspend one --timeout 60s
-	[[ $output == "suspended 0/0, tenant one: "* && $output != *checkpoint* ]]
+	run -0 --separate-stderr loadline --sim suspend one --timeout 60s
+	# shellcheck disable=SC2154
+	[[ $output == "suspended 0/0, tenant one: "* && $output$stderr != *checkpoint* ]]
 	shows 'select(.tenant == "one" and has("claim")) | .state == "stopped"'
 	run -0 loadline --sim suspend one
 	[[ $output == *"was already suspended" ]]
@@ -91,8 +92,8 @@ start_job() {
 	wait_for 60 shows 'select(.tenant == "one" and has("claim")) | .state == "stopped"'
 	sleep 4.5
 	shows 'select(.tenant == "one" and has("claim")) | .state == "stopped" and .gpu_seconds < 4'
-	run -0 loadline --sim resume one
-	[[ $output == "resumed 0/0, tenant one: "* && $output != *checkpoint* ]]
+	run -0 --separate-stderr loadline --sim resume one
+	[[ $output == "resumed 0/0, tenant one: "* && $output$stderr != *checkpoint* ]]
 	run -0 loadline --sim resume one
 	[[ $output == *"was neither evicted nor suspended" ]]
 	does one check
@@ -124,7 +125,7 @@ start_job() {
 		is_state "evicted (checkpoint)"
 		run -0 loadline --sim evict job
 		[[ $output == *"was already evicted" ]]
-		run -0 loadline --sim resume job
+		run -0 --separate-stderr loadline --sim resume job
 		[[ $output == "resumed 0/"*", tenant job: "*"by the driver's checkpoint" ]]
 		is_state running
 		works
@@ -173,7 +174,7 @@ assert cu.cuCheckpointProcessLock(pid, None) == 0
 assert cu.cuCheckpointProcessCheckpoint(pid, None) == 0
 PY
 	LD_LIBRARY_PATH=$LOADLINE_BUILD/sim python3 "$T/tool.py" "$LOADLINE_BUILD/sim/libcuda.so.1" "$(pid_of job)"
-	run -0 loadline --sim resume job
+	run -0 --separate-stderr loadline --sim resume job
 	[[ $output == "resumed 0/"*"by the driver's checkpoint" ]]
 	works
 }

@@ -435,7 +435,7 @@ asked() {
 	needs_preload
 	start_steps one
 	does one context "alloc 3" "kernel 4"
-	run -0 loadline --sim suspend one --wait 200ms
+	run -0 --separate-stderr loadline --sim suspend one --wait 200ms
 	[[ $output == "suspended 0/0, tenant one: "* ]]
 	# It has not ended four seconds later, and the program cannot leave yet.
 	sleep 4.5

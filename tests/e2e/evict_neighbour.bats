@@ -29,7 +29,7 @@ away_at_neighbour() {
 	start_steps one
 	does one context "alloc 30" "small 700" "alloc 3" check
 	empty=$(used_of 1)
-	run -0 loadline --sim evict one
+	run -0 --separate-stderr loadline --sim evict one
 	[[ $output == "evicted 0/0, tenant one: 36 MiB in "*" s" ]]
 	wait_for 60 is_on_neighbour one $((36 << 20))
 	[ "$(used_of 1)" -eq $((empty + 36)) ]

@@ -263,13 +263,13 @@ load queue_helper
 	finish first
 	[ "$status" -eq 137 ]
 	wait_for 60 queue 'length == 0'
-	start_as "$FIRST" second "$LOADLINE" --sim run --mem 8G --time 5s -- \
+	start_as "$FIRST" second "$LOADLINE" --sim run --mem 8G --time 8s -- \
 		sh -c 'trap "echo stopped; exit 3" TERM; echo started; while :; do sleep 0.2; done'
 	wait_for 60 grep -q started "$T/second.out"
-	refuses "$FIRST" 1 "more than max-time allows" set "$(number_of 0)" --time +20h
 	as "$FIRST" "$LOADLINE" --sim set "$(number_of 0)" --time +1h
-	queue '.[0].queued.time_seconds == 3605'
-	sleep 6
+	queue '.[0].queued.time_seconds == 3608'
+	refuses "$FIRST" 1 "more than max-time allows" set "$(number_of 0)" --time +20h
+	sleep 9
 	is_running second
 	as "$FIRST" "$LOADLINE" --sim queue cancel "$(number_of 0)"
 	finish second
