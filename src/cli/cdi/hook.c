@@ -224,8 +224,8 @@ static int make_job(const struct ll_cdi_container *container, struct ll_run_args
 /* Whether the system's loadlined serves. */
 static int reach_system(struct ll_err *err)
 {
-	struct ll_place place;
-	int fd, rc = ll_place_of_system(ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL, &place);
+	struct ll_place place = {.name = ""};
+	int fd = -1, rc = ll_place_of_system(ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL, &place);
 	if (!rc)
 		rc = ll_place_connect_by(&place, ll_now_ns() + LL_CLIENT_REPLY_NS, &fd, NULL);
 	if (rc)
@@ -269,7 +269,7 @@ static void tell_journal(const struct ll_err *err)
 
 static int run_hook(void *data, const struct ll_operands *operands, struct ll_err *err)
 {
-	struct ll_cdi_container container;
+	struct ll_cdi_container container = {.config = NULL};
 	json_t *state = NULL, *config = NULL;
 	struct ll_err why = {0};
 	(void)operands;
