@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -103,10 +104,8 @@ static json_t *make_device(const struct material *material, const char *name, co
 /* What the names of devices may have. */
 static bool is_device_name(const char *name)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	return *name && strspn(name, letters) &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-			    "0123456789_-.:") == strlen(name);
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:";
+	return isalnum((unsigned char)*name) && strspn(name, letters) == strlen(name);
 }
 
 /* A device for each tenant of the configuration, and one for whom it does not matter. */

@@ -119,10 +119,8 @@ static int check_file(int fd, const char *name, char ret_next[LINE_SIZE], const 
 		return ll_err_hint(
 		    err, "give it without the device, or with the annotation loadline.dev/allow-ungoverned=true");
 	}
-	if (strstr(kind.loader, "ld-musl")) {
+	if (strstr(kind.loader, "ld-musl"))
 		*ret_why = _("the program has musl, and NVIDIA's driver needs glibc: the library is not put into it");
-		return 0;
-	}
 	return 0;
 }
 

@@ -35,19 +35,25 @@ static struct ll_job *find_job(const struct ll_server *server, uint32_t uid, uin
 	return job;
 }
 
-/* The group of another process that has got the pid is not taken for this one's: the pidfd is read before and after. */
+/* 0: it has ended, or /proc does not have it. The group of another process that has got the pid is not taken for this
+ * one's: the pidfd is read before and after. */
+static pid_t pid_of(const struct ll_server *server, int process_fd)
+{
+	return process_fd < 0 || !server->has_own_proc ? 0 : ll_process_id_of_fd(process_fd);
+}
+
 static bool read_group(const struct ll_server *server, int process_fd, char ret_group[LL_GROUP_SIZE])
 {
-	pid_t pid = process_fd < 0 || !server->has_own_proc ? 0 : ll_process_id_of_fd(process_fd);
-	return pid && ll_group_of_process(pid, ret_group) == 0 && ll_process_id_of_fd(process_fd) == pid;
+	pid_t pid = pid_of(server, process_fd);
+	return pid && ll_group_of_process(pid, ret_group) == 0 && pid_of(server, process_fd) == pid;
 }
 
 /* ---- containers ---- */
 
 static bool read_container(const struct ll_server *server, int process_fd, char ret_group[LL_CGROUP_SIZE])
 {
-	pid_t pid = process_fd < 0 || !server->has_own_proc ? 0 : ll_process_id_of_fd(process_fd);
-	return pid && ll_cgroup_read(pid, ret_group, LL_CGROUP_SIZE) == 0 && ll_process_id_of_fd(process_fd) == pid;
+	pid_t pid = pid_of(server, process_fd);
+	return pid && ll_cgroup_read(pid, ret_group, LL_CGROUP_SIZE) == 0 && pid_of(server, process_fd) == pid;
 }
 
 /* A path that may be cut is none. */
@@ -96,9 +102,8 @@ static struct ll_job *find_container(struct ll_server *server, int process_fd)
 /* As read_group, for the group of a job of Slurm. */
 static bool read_slurm_group(const struct ll_server *server, int process_fd, char ret_group[LL_GROUP_SIZE])
 {
-	pid_t pid = process_fd < 0 || !server->has_own_proc ? 0 : ll_process_id_of_fd(process_fd);
-	return pid && ll_cgroup_read_slurm_job(pid, ret_group, LL_GROUP_SIZE) == 0 &&
-	       ll_process_id_of_fd(process_fd) == pid;
+	pid_t pid = pid_of(server, process_fd);
+	return pid && ll_cgroup_read_slurm_job(pid, ret_group, LL_GROUP_SIZE) == 0 && pid_of(server, process_fd) == pid;
 }
 
 /* Slurm's plugin has put the first process of the job into the control group of Slurm's job (doc/slurm.md). A user's
