@@ -189,11 +189,11 @@ static void *scope_answer(const struct ll_look_up *look_up, const struct ll_stan
 	struct ll_elf_object *asker = &question.asker;
 	if (!ll_elf_find_holding(look_up->caller, asker))
 		return NULL;
-	void *scope = dlopen(asker->path, RTLD_LAZY | RTLD_NOLOAD);
+	void *scope = ll_libc_open(asker->path, RTLD_LAZY | RTLD_NOLOAD);
 	if (!scope)
 		return NULL;
 	void *answer = handle == RTLD_NEXT ? answer_next(&question, scope) : answer_default(&question, scope);
-	dlclose(scope);
+	ll_libc_close(scope);
 	return answer;
 }
 

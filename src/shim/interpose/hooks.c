@@ -20,11 +20,17 @@ const struct ll_hook *ll_hook_find(const char *symbol)
 
 typedef void *(*dlsym_fn)(void *handle, const char *name);
 typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
+typedef void *(*dlopen_fn)(const char *file, int mode);
+typedef int (*dlclose_fn)(void *handle);
 
-static const char *const names[] = {[LL_LIBC_DLSYM] = "dlsym", [LL_LIBC_DLVSYM] = "dlvsym", [LL_LIBC_IOCTL] = "ioctl"};
+static const char *const names[] = {[LL_LIBC_DLSYM] = "dlsym",
+				    [LL_LIBC_DLVSYM] = "dlvsym",
+				    [LL_LIBC_DLOPEN] = "dlopen",
+				    [LL_LIBC_DLCLOSE] = "dlclose",
+				    [LL_LIBC_IOCTL] = "ioctl"};
 
 /* Found once and never changed. Threads that search at the same time find the same functions. */
-static _Atomic(void *) own[2], next[3];
+static _Atomic(void *) own[LL_LIBC_IOCTL + 1], next[LL_LIBC_IOCTL + 1];
 
 /* glibc before 2.34 had these functions in libdl. musl's libc is the loader. */
 static const char *const stems[][2] = {{"libc.so", NULL}, {"libdl.so", NULL}, {"ld-musl", NULL}, {"libc.musl", NULL}};
@@ -55,13 +61,33 @@ void *ll_libc_next(enum ll_libc_function function)
 	return found;
 }
 
+static void *own_function(enum ll_libc_function function)
+{
+	void *found = atomic_load_explicit(&own[function], memory_order_relaxed);
+	if (!found)
+		atomic_store_explicit(&own[function], found = find_in_libc(names[function]), memory_order_relaxed);
+	return found;
+}
+
+void *ll_libc_open(const char *file, int mode)
+{
+	void *libc = own_function(LL_LIBC_DLOPEN);
+	void *volatile handle = libc ? ((dlopen_fn)(uintptr_t)libc)(file, mode) : NULL;
+	return handle;
+}
+
+void ll_libc_close(void *handle)
+{
+	void *libc = own_function(LL_LIBC_DLCLOSE);
+	if (libc)
+		((dlclose_fn)(uintptr_t)libc)(handle);
+}
+
 /* The calls must not be tail calls. A tail call is a jump, and libc would then see another caller. */
 void *ll_libc_look_up(const struct ll_look_up *look_up, void *handle)
 {
 	enum ll_libc_function function = look_up->version ? LL_LIBC_DLVSYM : LL_LIBC_DLSYM;
-	void *libc = atomic_load_explicit(&own[function], memory_order_relaxed);
-	if (!libc)
-		atomic_store_explicit(&own[function], libc = find_in_libc(names[function]), memory_order_relaxed);
+	void *libc = own_function(function);
 	void *volatile found = NULL;
 	if (libc && look_up->version)
 		found = ((dlvsym_fn)(uintptr_t)libc)(handle, look_up->name, look_up->version);

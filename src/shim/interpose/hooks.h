@@ -32,8 +32,8 @@ const struct ll_hook *ll_hook_find(const char *symbol);
 
 /* ---- what is behind the hooks ---- */
 
-/* libc's own dlsym and dlvsym, which the functions of dlsym.c replace, and the ioctl behind this library's
- * (shim/slices).
+/* libc's own dlsym and dlvsym, which the functions of dlsym.c replace, its dlopen and dlclose, and the ioctl behind
+ * this library's (shim/slices).
  */
 
 /* A look-up of the program. */
@@ -43,7 +43,7 @@ struct ll_look_up {
 	const void *caller;  /* the return address in the program */
 };
 
-enum ll_libc_function { LL_LIBC_DLSYM, LL_LIBC_DLVSYM, LL_LIBC_IOCTL };
+enum ll_libc_function { LL_LIBC_DLSYM, LL_LIBC_DLVSYM, LL_LIBC_DLOPEN, LL_LIBC_DLCLOSE, LL_LIBC_IOCTL };
 
 /* Returns the next function of that name: dlsym and dlvsym are those of Loadline's other library behind this one, or
  * libc's; ioctl is that of any preloaded library behind this one, or libc's. NULL: there is none. Calls no function of
@@ -52,6 +52,12 @@ void *ll_libc_next(enum ll_libc_function function);
 
 /* Returns libc's answer to the same look-up with this handle. libc sees this library as the caller. */
 void *ll_libc_look_up(const struct ll_look_up *look_up, void *handle);
+
+/* dlopen and dlclose of libc. A debugger's preloaded library may replace these two, and may look functions up inside:
+ * with a lock of its own, so a call of its dlopen from this library's dlsym would wait forever (compute-sanitizer does
+ * so). */
+void *ll_libc_open(const char *file, int mode);
+void ll_libc_close(void *handle);
 
 /* Returns whether the object is libc or a part of it, or Loadline's other library behind this one. */
 bool ll_libc_is(const struct ll_elf_object *object);

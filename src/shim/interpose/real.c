@@ -117,17 +117,17 @@ static void *keep_loaded(const struct library *library, struct ll_elf_object *re
 {
 	void *handle = NULL;
 	if (find_loaded(library, ret_object)) {
-		handle = dlopen(ret_object->path, RTLD_LAZY | RTLD_NOLOAD);
+		handle = ll_libc_open(ret_object->path, RTLD_LAZY | RTLD_NOLOAD);
 		if (!handle)
-			handle = dlopen(library->file, RTLD_LAZY | RTLD_NOLOAD);
+			handle = ll_libc_open(library->file, RTLD_LAZY | RTLD_NOLOAD);
 	}
 	if (!handle)
-		handle = dlopen(library->file, RTLD_LAZY | RTLD_LOCAL);
+		handle = ll_libc_open(library->file, RTLD_LAZY | RTLD_LOCAL);
 	if (!handle)
 		return NULL;
 	if (find_loaded(library, ret_object))
 		return handle;
-	dlclose(handle);
+	ll_libc_close(handle);
 	return NULL;
 }
 
@@ -178,6 +178,6 @@ const void *ll_real_bind(enum ll_real_library which)
 	}
 	free(bound);
 	if (handle)
-		dlclose(handle);
+		ll_libc_close(handle);
 	return current ? current : library->nothing;
 }
