@@ -75,7 +75,7 @@ class Job(Program):
     def __init__(self, service, user, name, count, words):
         cards = ["--cards", service.cards] if service.cards > 1 else []
         words = wrapped(service.lab, words, ["--name", name, "--mem", f"{mib(count)}M", *cards])
-        Talker.__init__(self, service.lab, name, words, {"HOME": "/tmp"}, stdin=subprocess.PIPE, cwd="/tmp", user=user, group=user, extra_groups=[])
+        Talker.__init__(self, service.lab, name, words, {"HOME": "/tmp", "LOGNAME": "guest"}, stdin=subprocess.PIPE, cwd="/tmp", user=user, group=user, extra_groups=[])
 
     def ready_s(self):
         """From the start of its command on."""

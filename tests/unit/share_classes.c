@@ -246,3 +246,76 @@ TEST(jobs_of_the_higher_class_are_visited_in_turn)
 	}
 	assert_true(held > 10000 && visited > held * 8 / 10);
 }
+
+/* ---- on a card that takes programs off ---- */
+
+enum { LEAVING_US = 4000 }; /* until a program is off the card, or on it, as ordered */
+
+/* Beside lower programs that are on the card, the higher one has a third of it. */
+static void work_until_off(struct card *card)
+{
+	bool is_new;
+	unsigned on = 0;
+	ll_share_choose(&card->card, card->now_ns, &is_new);
+	for (size_t i = 0; i < card->count; i++) {
+		struct program *program = &card->programs[i];
+		bool is_off = program->job->time.period_ns;
+		if (is_off == program->said.is_off)
+			program->first_ns = card->now_ns;
+		else if (card->now_ns - program->first_ns >= LEAVING_US * US)
+			program->said.is_off = is_off;
+		on += program->job->rank != LL_PRIORITY_HIGH && !program->is_resting && !program->said.is_off;
+	}
+	for (size_t i = 0; i < card->count; i++) {
+		struct program *program = &card->programs[i];
+		bool is_high = program->job->rank == LL_PRIORITY_HIGH;
+		if (program->is_resting || program->said.is_off)
+			continue;
+		program->used_ns += is_high ? card->step_ns / (on ? 3 : 1) : card->step_ns / (2 * on);
+		program->said.completed_launches = program->used_ns / (20 * US);
+		post(card, program);
+	}
+}
+
+static struct card *new_card_that_takes_off(void **state)
+{
+	struct card *card = new_card_of_classes(state);
+	card->work = work_until_off;
+	return card;
+}
+
+static struct program *come_with_lever(struct card *card, enum ll_priority priority)
+{
+	struct program *program = come(card, priority, 1300);
+	program->said.lever = LL_TIME_LEVER_WORKS;
+	post(card, program);
+	return program;
+}
+
+TEST(while_programs_leave_the_card_nobody_is_measured_and_what_that_costs_is_made_up_for)
+{
+	struct card *card = new_card_that_takes_off(state);
+	struct program *high = come_with_lever(card, LL_PRIORITY_HIGH), *low = NULL;
+	for (unsigned i = 0; i < 3; i++)
+		low = come_with_lever(card, LL_PRIORITY_LOW);
+	run_for(card, 20 * S);
+	forget_use(card);
+	run_for(card, 5 * S);
+	assert_true(card->card.has_class_slices);
+	assert_near(part_of(high, 5 * S), 1 / 1.3, 0.04);
+	assert_near(ll_share_slowdown_permille(high->job) / 1000.0, 1.3, 0.08);
+	assert_true(part_of(low, 5 * S) > 0.03);
+}
+
+TEST(a_class_that_seldom_works_has_short_slices_beneath_it)
+{
+	struct card *card = new_card_that_takes_off(state);
+	struct program *high = come_with_lever(card, LL_PRIORITY_HIGH), *low = come_with_lever(card, LL_PRIORITY_LOW);
+	for (unsigned i = 0; i < 200; i++) {
+		want(card, high);
+		run_for(card, 4 * LL_NS_PER_MS);
+		assert_int_equal(low->job->time.slice_us, LL_CLASS_SLICE_US);
+		rest(card, high);
+		run_for(card, 96 * LL_NS_PER_MS);
+	}
+}

@@ -104,6 +104,7 @@ struct ll_share_said {
 	bool queue_is_empty;      /* the process wants the card, and its queue is empty */
 	bool overruns;            /* a launch of the visit still runs after the visit */
 	bool has_launched;        /* since it was told LL_ORDER_PAUSED */
+	bool is_off;              /* it is off the card, as its own thread has ordered the driver */
 };
 
 struct ll_share_claim {

@@ -69,6 +69,7 @@ static struct ll_share_said read_slot(struct ll_card_claim *claim)
 	    .queue_is_empty = flags & LL_POST_QUEUE_EMPTY,
 	    .overruns = flags & LL_POST_OVERRUNS,
 	    .has_launched = flags & LL_POST_LAUNCHED,
+	    .is_off = LOAD(is_off_card),
 	};
 }
 

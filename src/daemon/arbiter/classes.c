@@ -94,6 +94,22 @@ static bool can_slice(const struct ll_share_card *card, uint64_t now_ns)
 	return has_any;
 }
 
+/* Whether a working process is still on the card, or off it, other than was ordered. */
+static bool is_pending(const struct ll_share_card *card, unsigned rank, uint64_t now_ns)
+{
+	for (const struct ll_share_job *job = card->jobs; job; job = job->next) {
+		if (job->rank <= rank)
+			continue;
+		LL_SHARE_EACH_OF(job, claim)
+		{
+			if (claim->want_since_ns && claim->said.is_off != (job->time.period_ns != 0) &&
+			    !ll_share_is_unresponsive(claim, now_ns))
+				return true;
+		}
+	}
+	return false;
+}
+
 /* What was measured of other jobs says nothing. */
 static void note_mix(struct ll_share_card *card)
 {
@@ -110,7 +126,8 @@ static void note_mix(struct ll_share_card *card)
 	card->class_mix = mix;
 }
 
-/* A change empties the gauges, so the decision has what they were. */
+/* A higher class that seldom has work meets the first slice, a short one. Else the slice is found by measurement. A
+ * change empties the gauges, so the decision has what they were. */
 static void step_slices(struct ll_share_card *card, unsigned rank, const struct ll_lever_job *jobs, size_t count,
 			uint64_t now_ns)
 {
@@ -118,6 +135,8 @@ static void step_slices(struct ll_share_card *card, unsigned rank, const struct 
 	struct ll_lever_job noted[MOST_JOBS];
 	struct ll_lever_gauge gauges[MOST_JOBS];
 	unsigned before_us = slices->slice_us;
+	if (card->levers[rank].busy < LL_LEVER_SPARSE)
+		*slices = (struct ll_class_slices){0};
 	for (size_t i = 0; i < count; i++) {
 		gauges[i] = *jobs[i].gauge;
 		noted[i] = jobs[i];
@@ -173,6 +192,7 @@ uint64_t ll_share_step_classes(struct ll_share_card *card, uint64_t now_ns, bool
 		lever->is_forced = part_of(card->forced) >= 0 || card->has_class_slices;
 		if (lever->is_forced)
 			lever->part = card->has_class_slices ? card->class_slices[rank].part : part_of(card->forced);
+		lever->is_pending = card->has_class_slices && is_pending(card, rank, now_ns);
 		size_t count = describe_class(card, rank, now_ns, jobs);
 		ll_lever_step(lever, jobs, count, is_parted, now_ns);
 		if (card->has_class_slices && is_parted && count)
@@ -223,5 +243,7 @@ unsigned ll_share_held_permille(const struct ll_share_job *job)
 unsigned ll_share_slowdown_permille(const struct ll_share_job *job)
 {
 	const struct ll_lever *lever = lever_of(job);
-	return lever ? (unsigned)lrint(1000 * ll_lever_slowdown(lever, &job->gauge)) : 0;
+	double slowdown = lever ? ll_lever_slowdown(lever, &job->gauge) : 0;
+	double speed = slowdown > 0 ? 1 / slowdown - ll_lever_loss(&job->gauge) : 0;
+	return speed > 0 ? (unsigned)lrint(1000 / speed) : 0;
 }

@@ -6,77 +6,80 @@
 #define CHECK_EACH_S 0.5
 /* The part while the speed without the lower classes is unknown: both are measured soon. */
 #define FIRST_PART 0.1
-#define HALVING_PAYS 1.03
-/* Of the speed that the jobs accept: below ENOUGH the slice is halved, above MUCH it is doubled. */
-#define ENOUGH 0.97
-#define MUCH 1.20
+/* A change from one context to another takes so long (doc/facts.md). */
+#define CHANGE_US 200.0
+/* If less than this is left to the lower classes of what was left, the slices are searched again. */
+#define MUCH_LESS 0.7
 /* The part moves by this fraction towards the needed one at each check. */
 #define STEP 0.25
 
-/* Of all jobs with both speeds known, the one whose speed is least of what it accepts. */
-struct worst {
-	double open;   /* its speed beside the lower classes, of that without them */
-	double accept; /* the same, as it accepts it */
-};
-
-static bool find_worst(const struct ll_lever_job *jobs, size_t count, struct worst *ret_worst)
+/* Returns the largest part that a job of the higher class needs; negative: no job's speeds are known. */
+static double needed_part(const struct ll_lever_job *jobs, size_t count)
 {
-	bool has_any = false;
+	double needed = -1;
 	for (size_t i = 0; i < count; i++) {
 		double open = ll_lever_open_speed(jobs[i].gauge);
-		struct worst found = {.open = open, .accept = 1000.0 / jobs[i].slowdown_permille};
-		if (open > 0 && (!has_any || open / found.accept < ret_worst->open / ret_worst->accept)) {
-			*ret_worst = found;
-			has_any = true;
-		}
+		double accept = 1000.0 / jobs[i].slowdown_permille + ll_lever_loss(jobs[i].gauge);
+		if (open <= 0)
+			continue;
+		double part = open < 1 ? (accept - open) / (1 - open) : 0;
+		needed = fmax(needed, fmin(fmax(part, LL_LEVER_LEAST), LL_LEVER_MOST));
 	}
-	return has_any;
+	return needed;
 }
 
 static void set_slice(struct ll_class_slices *slices, unsigned us, const struct ll_lever_job *jobs, size_t count)
 {
 	slices->slice_us = us;
 	for (size_t i = 0; i < count; i++)
-		jobs[i].gauge->launches[LL_LEVER_OPEN] = jobs[i].gauge->seconds[LL_LEVER_OPEN] = 0;
+		ll_lever_forget_open(jobs[i].gauge);
 }
 
-static double needed_part(const struct worst *worst)
+static void try_slice(struct ll_class_slices *slices, unsigned us, const struct ll_lever_job *jobs, size_t count)
 {
-	double part = worst->open < 1 ? (worst->accept - worst->open) / (1 - worst->open) : 0;
-	return fmin(fmax(part, LL_LEVER_LEAST), LL_LEVER_MOST);
+	slices->tried_from_us = slices->slice_us;
+	set_slice(slices, us, jobs, count);
 }
 
-static void check_slice(struct ll_class_slices *slices, const struct ll_lever_job *jobs, size_t count,
-			const struct worst *worst)
+/* Returns whether the slice stays that was tried. */
+static bool keep_tried(struct ll_class_slices *slices, double left)
 {
-	double ratio = worst->open / worst->accept;
-	bool was_trying = slices->is_trying;
-	slices->is_trying = false;
-	if (was_trying && worst->open < HALVING_PAYS * slices->open_before) {
-		slices->least_us = 2 * slices->slice_us;
-		set_slice(slices, slices->least_us, jobs, count);
+	unsigned from_us = slices->tried_from_us;
+	slices->tried_from_us = 0;
+	if (left > slices->left)
+		return true;
+	if (from_us > slices->slice_us)
+		slices->least_us = from_us;
+	else
+		slices->most_us = from_us;
+	return false;
+}
+
+static void check_slice(struct ll_class_slices *slices, const struct ll_lever_job *jobs, size_t count, double needed)
+{
+	double left = (1 - needed) * slices->slice_us / (slices->slice_us + CHANGE_US);
+	unsigned from_us = slices->tried_from_us;
+	if (from_us && !keep_tried(slices, left)) {
+		set_slice(slices, from_us, jobs, count);
 		return;
 	}
-	bool is_least = slices->slice_us / 2 < slices->least_us;
-	if (ratio < ENOUGH && !is_least) {
-		slices->is_trying = true;
-		slices->open_before = worst->open;
-		slices->most_us = slices->slice_us / 2;
-		set_slice(slices, slices->slice_us / 2, jobs, count);
-		return;
+	if (left < MUCH_LESS * slices->most_left) {
+		slices->least_us = LL_CLASS_SLICE_LEAST_US;
+		slices->most_us = LL_CLASS_SLICE_MOST_US;
+		slices->most_left = left;
 	}
-	if (ratio > MUCH && slices->part <= LL_LEVER_LEAST && 2 * slices->slice_us <= slices->most_us) {
-		set_slice(slices, 2 * slices->slice_us, jobs, count);
-		return;
-	}
-	double needed = needed_part(worst);
+	slices->most_left = fmax(slices->most_left, left);
 	slices->part = needed > LL_LEVER_LEAST ? slices->part + STEP * (needed - slices->part) : LL_LEVER_LEAST;
+	slices->left = left;
+	if (2 * slices->slice_us <= slices->most_us)
+		try_slice(slices, 2 * slices->slice_us, jobs, count);
+	else if (slices->slice_us / 2 >= slices->least_us)
+		try_slice(slices, slices->slice_us / 2, jobs, count);
 }
 
 void ll_class_slices_step(struct ll_class_slices *slices, const struct ll_lever_job *jobs, size_t count,
 			  uint64_t now_ns)
 {
-	struct worst worst = {0};
 	bool has_work = false;
 	for (size_t i = 0; i < count; i++)
 		has_work |= jobs[i].has_work;
@@ -88,8 +91,9 @@ void ll_class_slices_step(struct ll_class_slices *slices, const struct ll_lever_
 	slices->worked_s += slices->had_work ? (double)(now_ns - slices->stepped_ns) / 1e9 : 0;
 	slices->stepped_ns = now_ns;
 	slices->had_work = has_work;
-	if (slices->worked_s < CHECK_EACH_S || !find_worst(jobs, count, &worst))
+	double needed = slices->worked_s < CHECK_EACH_S ? -1 : needed_part(jobs, count);
+	if (needed < 0)
 		return;
 	slices->worked_s = 0;
-	check_slice(slices, jobs, count, &worst);
+	check_slice(slices, jobs, count, needed);
 }

@@ -6,12 +6,11 @@
  * wait for a slice at most (doc/share.md#classes). The first slice is LL_CLASS_SLICE_US. From there on the higher
  * class's speed is measured: while the lower ones share the card, and while they are off it (rules/share/lever.h).
  *
- *   - If a job of the higher class is slower than its `slowdown` allows, the slice is halved. A halving that gains less
- *     than 3 % of speed is undone, and no shorter slice is tried for as long as the mix lasts.
- *   - If all its jobs are much faster than their `slowdown` allows, the slice is doubled, to LL_CLASS_SLICE_MOST_US at
- *     most. A slice that was too long is not tried again.
- *   - Where the shortest slice that pays is not enough, the lower classes are off for the part of the time that is
- *     needed. Otherwise that part is LL_LEVER_LEAST, which measures the speed without them.
+ *   - The lower classes are off for the part of that work with which no job of the higher class is slower than its
+ *     `slowdown` allows. It is LL_LEVER_LEAST at least, which measures the speed without them.
+ *   - They have the slice with which most is left to them: of the rest of the time, what changes of the context do not
+ *     take. A longer slice leaves more of it, and may need a larger part. Twice the slice is tried, and half of it, as
+ *     long as that gains. What does not is undone, and not tried again, until much less is left than was found.
  *
  * Pure arithmetic. Times are ns of one clock.
  */
@@ -32,9 +31,10 @@ struct ll_class_slices {
 	double part;       /* of the time with work of the higher class in which the lower ones are off */
 
 	/* private */
-	unsigned least_us, most_us; /* shorter ones do not pay; longer ones are too long */
-	bool is_trying;             /* the slice was halved, and the gain is not measured yet */
-	double open_before;         /* speed beside the longer slice, of the speed alone */
+	unsigned least_us, most_us; /* shorter and longer ones do not gain */
+	unsigned tried_from_us;     /* the slice before the one whose gain is not measured yet; 0: none is tried */
+	double left;                /* to the lower classes, of the time, as was last measured without a try */
+	double most_left;           /* the same, the largest since the search began */
 	double worked_s;            /* since the last check: how long the higher class had work */
 	uint64_t stepped_ns;
 	bool had_work;

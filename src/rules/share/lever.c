@@ -21,6 +21,7 @@
 #define USELESS 0.88
 /* Work that was sparse counts as dense from here on. */
 #define DENSE (1.2 * LL_LEVER_SPARSE)
+#define PENDING_STEP 0.25
 
 /* ---- the speeds of a job ---- */
 
@@ -38,6 +39,23 @@ double ll_lever_open_speed(const struct ll_lever_gauge *gauge)
 	return open * gauge->seconds[LL_LEVER_HELD] / gauge->launches[LL_LEVER_HELD];
 }
 
+void ll_lever_forget_open(struct ll_lever_gauge *gauge)
+{
+	gauge->launches[LL_LEVER_OPEN] = gauge->seconds[LL_LEVER_OPEN] = 0;
+	gauge->all_launches = gauge->all_seconds[LL_LEVER_OPEN] = gauge->all_seconds[LL_LEVER_HELD] = 0;
+}
+
+double ll_lever_loss(const struct ll_lever_gauge *gauge)
+{
+	double seconds = gauge->all_seconds[LL_LEVER_OPEN] + gauge->all_seconds[LL_LEVER_HELD];
+	if (!has_enough(gauge) || seconds <= 0)
+		return 0;
+	double held = gauge->launches[LL_LEVER_HELD] / gauge->seconds[LL_LEVER_HELD];
+	double expected =
+	    gauge->all_seconds[LL_LEVER_HELD] + ll_lever_open_speed(gauge) * gauge->all_seconds[LL_LEVER_OPEN];
+	return fmax((expected - gauge->all_launches / held) / seconds, 0);
+}
+
 double ll_lever_slowdown(const struct ll_lever *lever, const struct ll_lever_gauge *gauge)
 {
 	if (!has_enough(gauge))
@@ -51,7 +69,9 @@ static void forget_some(struct ll_lever_gauge *gauge, double seconds)
 	for (int way = LL_LEVER_OPEN; way <= LL_LEVER_HELD; way++) {
 		gauge->launches[way] *= keep;
 		gauge->seconds[way] *= keep;
+		gauge->all_seconds[way] *= keep;
 	}
+	gauge->all_launches *= keep;
 }
 
 /* Adds what the job has done since the last step. */
@@ -65,8 +85,12 @@ static void note_job(const struct ll_lever *lever, const struct ll_lever_job *jo
 	if (job->has_work || gauge->had_work) {
 		bool goes_on = gauge->had_work || since_work_ns <= LL_LEVER_GAP_NS;
 		double seconds = goes_on ? (double)since_work_ns / NS_PER_S : 0;
-		if (counts) {
+		if (!is_first && has_beneath) {
 			forget_some(gauge, seconds);
+			gauge->all_launches += (double)launches;
+			gauge->all_seconds[lever->phase] += seconds;
+		}
+		if (counts) {
 			gauge->launches[lever->phase] += (double)launches;
 			gauge->seconds[lever->phase] += seconds;
 		}
@@ -150,7 +174,8 @@ static void choose_part(struct ll_lever *lever, const struct ll_lever_job *jobs,
 static double length_of(const struct ll_lever *lever, enum ll_lever_way phase)
 {
 	double smaller = fmin(lever->part, 1 - lever->part);
-	double period_ns = fmax((double)LL_LEVER_PERIOD_NS, (double)LL_LEVER_SIDE_NS / fmax(smaller, LL_LEVER_LEAST));
+	double side_ns = fmax((double)LL_LEVER_SIDE_NS, 2 * lever->pending_ns);
+	double period_ns = fmax((double)LL_LEVER_PERIOD_NS, side_ns / fmax(smaller, LL_LEVER_LEAST));
 	return period_ns * (phase == LL_LEVER_HELD ? lever->part : 1 - lever->part);
 }
 
@@ -163,9 +188,22 @@ static void pass_time(struct ll_lever *lever, double worked_ns, uint64_t now_ns)
 	bool is_next_held = lever->part >= 1 || (lever->part > 0 && lever->phase == LL_LEVER_OPEN);
 	enum ll_lever_way next = is_next_held ? LL_LEVER_HELD : LL_LEVER_OPEN;
 	if (next != lever->phase)
-		lever->phase_ns = now_ns;
+		lever->phase_ns = lever->turned_ns = now_ns;
 	lever->phase = next;
 	lever->left_ns = length_of(lever, next);
+}
+
+/* Moves the start of the phase as long as what was decided is not in force. */
+static bool is_phase_pending(struct ll_lever *lever, uint64_t now_ns)
+{
+	uint64_t since_ns = now_ns - lever->turned_ns;
+	bool was_pending = lever->is_waiting;
+	lever->is_waiting = lever->is_pending && since_ns < LL_LEVER_PENDING_MOST_NS;
+	if (lever->is_waiting)
+		lever->phase_ns = now_ns;
+	else if (was_pending)
+		lever->pending_ns += PENDING_STEP * ((double)(lever->phase_ns - lever->turned_ns) - lever->pending_ns);
+	return lever->is_waiting;
 }
 
 static void note_busy(struct ll_lever *lever, double worked_ns, double passed_ns)
@@ -192,7 +230,9 @@ static void plan_next_step(struct ll_lever *lever, bool has_work, bool has_benea
 		return;
 	uint64_t seen_ns = lever->phase_ns + SKIP_NS; /* launches that complete after this count */
 	uint64_t next_ns = now_ns + (uint64_t)fmax(lever->left_ns, 1);
-	if (has_work)
+	if (lever->is_waiting)
+		lever->due_ns = now_ns + LL_LEVER_PENDING_LOOK_NS;
+	else if (has_work)
 		lever->due_ns = now_ns < seen_ns && seen_ns < next_ns ? seen_ns : next_ns;
 	else if (lever->is_held)
 		lever->due_ns = lever->worked_ns + LL_LEVER_HOLD_AFTER_NS;
@@ -204,12 +244,14 @@ void ll_lever_step(struct ll_lever *lever, const struct ll_lever_job *jobs, size
 	bool has_work = has_any_work(jobs, count);
 	double passed_ns = lever->stepped_ns ? (double)(now_ns - lever->stepped_ns) : 0;
 	double worked_ns = lever->had_work ? passed_ns : 0;
+	bool is_pending = is_phase_pending(lever, now_ns);
 	for (size_t i = 0; i < count; i++)
 		note_job(lever, &jobs[i], has_beneath, now_ns);
 	note_busy(lever, worked_ns, passed_ns);
 	lever->weighed_s += has_beneath ? worked_ns / NS_PER_S : 0;
 	choose_part(lever, jobs, count);
-	pass_time(lever, worked_ns, now_ns);
+	if (!is_pending)
+		pass_time(lever, worked_ns, now_ns);
 	lever->stepped_ns = now_ns;
 	if (has_work || lever->had_work)
 		lever->worked_ns = now_ns;

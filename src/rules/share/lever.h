@@ -13,6 +13,8 @@
  *   - If holding for a quarter of the time gains less than 3 % of speed, the part is LL_LEVER_LEAST.
  *   - While the higher class has work for less than LL_LEVER_SPARSE of the time, the part is 1. The lower classes then
  *     lose less than LL_LEVER_SPARSE of the card, and short requests of the higher class are not delayed.
+ *   - Several processes leave the card one after the other, which takes some ms. A phase begins when all have done what
+ *     was decided, and is the longer the longer that took.
  *
  * Pure arithmetic. Times are ns of one clock.
  */
@@ -30,6 +32,10 @@
 #define LL_LEVER_LEAST 0.02
 #define LL_LEVER_MOST 0.98
 #define LL_LEVER_SPARSE 0.10
+/* What was decided counts as in force after this, whatever the caller says: a process may be unable to obey. */
+#define LL_LEVER_PENDING_MOST_NS UINT64_C(30000000)
+/* How often it is asked whether it is in force. */
+#define LL_LEVER_PENDING_LOOK_NS UINT64_C(300000)
 /* The lower classes stay held for this long after the last work of the higher class, because its host may compute
  * between two launches. */
 #define LL_LEVER_HOLD_AFTER_NS UINT64_C(1000000)
@@ -46,6 +52,8 @@ struct ll_lever_gauge {
 	    seconds[2]; /* recent, for LL_LEVER_OPEN and LL_LEVER_HELD: completed launches, and seconds with work */
 	uint64_t seen_completed, seen_ns, worked_ns;
 	bool had_work;
+	/* recent too, but with all work beside lower classes: the time while the phases change as well */
+	double all_launches, all_seconds[2];
 };
 
 struct ll_lever_job {
@@ -82,9 +90,10 @@ struct ll_lever_choice {
 	unsigned slice_us; /* of LL_LEVER_MOVE_SLICES: the new one */
 };
 
-/* All 0 at first. The caller reads the fields above `private`, and may write is_forced and part. */
+/* All 0 at first. The caller reads the fields above `private`, and may write is_forced, is_pending and part. */
 struct ll_lever {
 	bool is_forced;                /* no step changes the part */
+	bool is_pending;               /* what the last step decided is not in force yet: its phase has not begun */
 	bool is_held;                  /* the lower classes are held now */
 	double part;                   /* of the time in which the higher class has work */
 	double busy;                   /* recent: the fraction of all time in which the higher class has work */
@@ -95,8 +104,11 @@ struct ll_lever {
 	bool is_known; /* the part was found; later steps correct it */
 	/* of the period; in LL_LEVER_HELD the lower classes are held only while the higher class has work */
 	enum ll_lever_way phase;
-	double left_ns;    /* rest of the phase, counted in time with work */
-	uint64_t phase_ns; /* start of the phase */
+	double left_ns;     /* rest of the phase, counted in time with work */
+	uint64_t phase_ns;  /* start of the phase: when what was decided came into force */
+	uint64_t turned_ns; /* when the phase was decided */
+	bool is_waiting;    /* the phase has not begun */
+	double pending_ns;  /* recent: from the one to the other */
 	uint64_t stepped_ns, worked_ns;
 	bool had_work;
 	double weighed_s; /* seconds with work since the last check of the part */
@@ -112,6 +124,12 @@ void ll_lever_step(struct ll_lever *lever, const struct ll_lever_job *jobs, size
 
 /* Returns the job's speed while the lower classes run, of its speed while they are held; 0: not known. */
 double ll_lever_open_speed(const struct ll_lever_gauge *gauge);
+
+/* Forgets what was measured beside the lower classes: they are to have another slice. */
+void ll_lever_forget_open(struct ll_lever_gauge *gauge);
+
+/* Returns what the job loses while the phases change, of its speed while the lower classes are held; 0: not known. */
+double ll_lever_loss(const struct ll_lever_gauge *gauge);
 
 /* Returns the measured slowdown of the job: its speed alone divided by its speed now; 0: not known. */
 double ll_lever_slowdown(const struct ll_lever *lever, const struct ll_lever_gauge *gauge);
