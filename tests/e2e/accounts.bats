@@ -83,8 +83,10 @@ has_counted() {
 
 @test "GPU seconds and memory-seconds are those of the simulated cards" {
 	begin_service
-	busy_as "$FIRST" first 0 work 5ms sleep 5ms memory 4G
-	busy_as "$FIRST" beside 0 work 3ms sleep 2ms memory 1G
+	# By time slices: a program learns some ms late, on a busy host, that it has company, and counts the other's slices until
+	# then. The kernels are so long that this is little.
+	busy_as "$FIRST" first 0 work 500ms sleep 500ms memory 4G
+	busy_as "$FIRST" beside 0 work 300ms sleep 200ms memory 1G
 	busy_as "$SECOND" second 1 kernel 20ms sleep 1ms memory 10G
 	wait_for 60 has_counted 1 15
 	stop first
@@ -92,7 +94,6 @@ has_counted() {
 	stop second
 	wait_for 60 jobs_are 0
 	stop service
-	# By time slices: a program learns late, on a busy host, that it has company, and counts the other's slices until then.
 	agree 0 2 0.08
 	agree 1 1
 	loadline report --json "$T/$DATABASE" >"$T/tenants.out"

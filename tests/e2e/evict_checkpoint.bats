@@ -9,13 +9,19 @@ world() {
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 }
 
-# plain NAME SECONDS [--keep]: a program without the library. With --keep it has the same memory all the time.
-plain() {
-	start_program "$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --seconds "$2" "${@:3}"
+# begin NAME COMMAND...: an evictee that works until ends_right NAME.
+begin() {
+	start_until_told "$@"
 	wait_for 60 has "$1" 'select(.event == "ready")'
 }
 
+# plain NAME [--keep]: a program without the library. With --keep it has the same memory all the time.
+plain() {
+	begin "$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --until-eof "${@:2}"
+}
+
 ends_right() {
+	end_of "$1"
 	wait_for 180 has "$1" 'select(.event == "end")'
 	finish "$1"
 	[ "$status" -eq 0 ]
@@ -24,7 +30,7 @@ ends_right() {
 
 @test "a program without the library leaves the card, and goes on after resume" {
 	world
-	plain job 12s --keep
+	plain job --keep
 	before=$(used_mib)
 	loadline --sim evict --pid "$(pid_of job)" --json >"$T/evict.out"
 	has evict '.event == "evicted" and .by == "checkpoint" and .bytes > 300 * 1048576'
@@ -38,7 +44,7 @@ ends_right() {
 
 @test "suspend leaves the memory on the card" {
 	world
-	plain job 12s --keep
+	plain job --keep
 	before=$(used_mib)
 	loadline --sim suspend --pid "$(pid_of job)"
 	[ "$(used_mib)" -ge "$before" ]
@@ -49,8 +55,7 @@ ends_right() {
 
 @test "a claim that is not evictable leaves by the checkpoint" {
 	world
-	start job --sim run --tenant job -- "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --seconds 12s
-	wait_for 60 has job 'select(.event == "ready")'
+	begin job "$LOADLINE" --sim run --tenant job -- "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --until-eof
 	loadline --sim evict job --json >"$T/evict.out"
 	has evict '.tenant == "job" and .by == "checkpoint"'
 	loadline --sim resume job
@@ -72,7 +77,7 @@ works() {
 }
 
 start_job() {
-	start job --sim run --tenant job "$@" -- "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --seconds 100s
+	start job --sim run --tenant job "$@" -- "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --seconds 1000s
 	wait_for 60 has job 'select(.event == "ready")'
 }
 
@@ -191,21 +196,20 @@ PY
 
 @test "a driver without the checkpoint: refused, and the program goes on" {
 	world "driver 550.54.14 cuda 12.4"
-	plain job 2s
+	plain job
 	fails_with 1 "this driver has no checkpoint: it is older than 570" --sim evict --pid "$(pid_of job)"
 	ends_right job
-	start job --sim run --tenant job -- "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --seconds 2s
-	wait_for 60 has job 'select(.event == "ready")'
+	begin job "$LOADLINE" --sim run --tenant job -- "$LOADLINE_BUILD/bench/c/evictee" --bytes 300M --idle 20ms --until-eof
 	fails_with 1 "is not evictable: this driver has no checkpoint" --sim evict job
 	ends_right job
 }
 
 @test "a checkpoint that the driver refuses: said, and the program goes on" {
 	world "fail cuCheckpointProcessCheckpoint CUDA_ERROR_NOT_SUPPORTED"
-	plain job 12s
+	plain job
 	fails_with 4 "the driver cannot take its memory off the card: CUDA_ERROR_NOT_SUPPORTED" --sim evict --pid "$(pid_of job)"
 	ends_right job
-	plain job 12s
+	plain job
 	"$LOADLINE_BUILD/sim/loadline-simctl" fail cuCheckpointProcessLock CUDA_ERROR_NOT_READY count 1
 	fails_with 4 "its work on the card does not end" --sim suspend --pid "$(pid_of job)"
 	ends_right job
@@ -213,7 +217,7 @@ PY
 
 @test "no room to return: said, and it waits until there is" {
 	world
-	plain job 12s
+	plain job
 	loadline --sim evict --pid "$(pid_of job)"
 	"$LOADLINE_BUILD/sim/loadline-simctl" card 0 used all
 	fails_with 4 "the card has no room for its memory: it waits" --sim resume --pid "$(pid_of job)"

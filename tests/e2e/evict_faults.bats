@@ -381,16 +381,18 @@ asked() {
 	needs_preload
 	start_steps one
 	does one context "alloc 3"
-	fault hang cuMemcpyDtoH_v2 4s count 1
+	fault hang cuMemcpyDtoH_v2 10s count 1
 	tell one check
-	# Before the thread is in there nothing is in the way.
-	while loadline --sim evict one --wait 100ms >"$T/evict.out" 2>"$T/evict.err"; do
-		loadline --sim resume one >"$T/resume.out"
-	done
-	grep -q "tenant one: its thread $(pid_of one) is inside cuMemcpyDtoH_v2" "$T/evict.err"
+	wait_for 60 is_in_call cuMemcpyDtoH_v2
+	fails_with 4 "tenant one: its thread $(pid_of one) is inside cuMemcpyDtoH_v2" --sim evict one --wait 100ms
 	run -0 loadline --sim evict one --wait 60s
 	loadline --sim resume one
 	does one check
+}
+
+# is_in_call FUNCTION: has the call come whose fault of the simulator was for one?
+is_in_call() {
+	! fault show | grep -q "^fault of $1:"
 }
 
 @test "a program that allocates while it becomes quiet is evicted all the same" {
@@ -399,7 +401,7 @@ asked() {
 	does one context "alloc 3"
 	fault hang cuMemCreate 2s count 1
 	tell one "alloc 200"
-	sleep 0.5
+	wait_for 60 is_in_call cuMemCreate
 	run -0 loadline --sim evict one --wait 60s
 	[[ $output == *" 204 MiB in "* ]]
 	loadline --sim resume one
@@ -409,12 +411,13 @@ asked() {
 @test "a kernel that does not end is said, and the program is evicted when it has ended" {
 	needs_preload
 	start_steps one
-	does one context "alloc 3" "kernel 4"
+	does one context "alloc 3" wait
 	fails_with 4 "tenant one: its work on the card does not end" --sim evict one --wait 200ms
 	threads=$(find "/proc/$(pid_of one)/task" -mindepth 1 -maxdepth 1 | wc -l)
 	fails_with 4 "its work on the card does not end" --sim evict one --wait 200ms
 	# No thread is left for each attempt.
 	[ "$(find "/proc/$(pid_of one)/task" -mindepth 1 -maxdepth 1 | wc -l)" -le "$threads" ]
+	does one go
 	loadline --sim evict one --wait 60s
 	loadline --sim resume one
 	does one check
@@ -424,8 +427,9 @@ asked() {
 	needs_preload
 	"$LOADLINE_BUILD/sim/loadline-simctl" card 0 off no
 	start_steps one
-	does one context "alloc 3" "kernel 4"
+	does one context "alloc 3" wait
 	fails_with 4 "its work on the card does not end" --sim suspend one --wait 200ms
+	does one go
 	loadline --sim suspend one --wait 60s
 	loadline --sim resume one
 	does one check
@@ -488,10 +492,11 @@ moves() {
 @test "evict and resume say what they wait for, and --timeout of resume ends its wait" {
 	needs_preload
 	start_steps one
-	does one context "alloc 3" "kernel 6"
-	start evict --sim evict one --timeout 60s
+	does one context "alloc 3" wait
+	start evict --sim evict one --timeout 1000s
 	wait_for 60 grep -q "^loadline: evicting 0/[0-9]*, tenant one: 0 of [0-9]* MiB off the card: \(waits for its work on the card to end\|makes memory of the host ready\)" "$T/evict.err"
 	is_running evict
+	does one go
 	finish evict
 	[ "$status" -eq 0 ]
 	fault card 0 used all

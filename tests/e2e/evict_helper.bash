@@ -89,6 +89,25 @@ start_steps() {
 		python3 "$BATS_TEST_DIRNAME/evict_steps.py"
 }
 
+# start_until_told NAME COMMAND...: the program, whose standard input is $T/NAME.in: bench/c/evictee with --until-eof works until
+# end_of, however long a busy host takes for what the test does meanwhile.
+start_until_told() {
+	local name=$1
+	shift
+	rm -f "$T/$name.in" # an earlier one's has its end in it
+	open_steps "$name"
+	# A program in the background has no standard input unless it opens one.
+	start_program "$name" sh -c 'exec <"$0"; exec "$@"' "$T/$name.in" "$@"
+}
+
+# end_of NAME...: told before anybody waits for one of them: one that is away returns when another one ends.
+end_of() {
+	local name
+	for name; do
+		echo >"$T/$name.in"
+	done
+}
+
 # tell NAME STEP: and waits for nothing.
 tell() {
 	echo "$2" >>"$T/$1.told"

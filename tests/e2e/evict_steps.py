@@ -13,6 +13,8 @@
     free             frees the last one
     sync             waits for the card
     kernel SECONDS   launches a kernel of this length
+    wait             the default stream waits, and cannot be stopped, until
+    go               is told
     export           makes physical memory and exports it
     share N FILE     writes the handle of allocation N for other processes (cuIpcGetMemHandle)
     open N MIB FILE  opens such a handle, and compares the bytes with N
@@ -45,6 +47,7 @@ contexts = {}
 current = 0
 opened = []
 taken = []
+word = ctypes.c_void_p()
 full = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
@@ -106,6 +109,24 @@ def launch(seconds):
     return (cu.cuModuleLoadData(ctypes.byref(module), PTX)
             or cu.cuModuleGetFunction(ctypes.byref(function), module, b"work_ns")
             or cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, parameters, None))
+
+
+DEVICEMAP, GEQ = 2, 0
+
+
+def wait():
+    address = ctypes.c_uint64()
+    status = cu.cuMemHostAlloc(ctypes.byref(word), ctypes.c_size_t(4), DEVICEMAP)
+    if status:
+        return status
+    ctypes.memset(word, 0, 4)
+    return (cu.cuMemHostGetDevicePointer_v2(ctypes.byref(address), word, 0)
+            or cu.cuStreamWaitValue32_v2(None, address, ctypes.c_uint32(1), GEQ))
+
+
+def go():
+    ctypes.memset(word, 1, 4)
+    return 0
 
 
 class Prop(ctypes.Structure):
@@ -203,6 +224,10 @@ def do(words):
         return cu.cuCtxSynchronize()
     if name == "kernel":
         return launch(float(rest[0]))
+    if name == "wait":
+        return wait()
+    if name == "go":
+        return go()
     if name == "export":
         return export()
     if name == "share":

@@ -3,25 +3,25 @@ load evict_helper
 
 export NEEDS="bench/c/evictee python3"
 
-# evictee NAME BYTES SECONDS [OPTION OF run]... [-- OPTION OF evictee...]: it works all the time but for short pauses, in
-# which other tests have the processor.
+# evictee NAME BYTES [OPTION OF run]... [-- OPTION OF evictee...]: it works until end_of NAME, all the time but for short
+# pauses, in which other tests have the processor.
 evictee() {
-	local name=$1 bytes=$2 seconds=$3 options=()
-	shift 3
+	local name=$1 bytes=$2 options=()
+	shift 2
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do
 		options+=("$1")
 		shift
 	done
 	[ $# -eq 0 ] || shift
-	start "$name" --sim run --evictable --tenant "$name" "${options[@]}" -- "$LOADLINE_BUILD/bench/c/evictee" \
-		--bytes "$bytes" --seconds "$seconds" --idle 20ms "$@"
+	start_until_told "$name" "$LOADLINE" --sim run --evictable --tenant "$name" "${options[@]}" -- "$LOADLINE_BUILD/bench/c/evictee" \
+		--bytes "$bytes" --until-eof --idle 20ms "$@"
 }
 
 is_ready() {
 	has "$1" 'select(.event == "ready")'
 }
 
-# ends_right NAME: it ends by itself, and every word of its memory is what it must be.
+# ends_right NAME: it ends, after end_of, and every word of its memory is what it must be.
 ends_right() {
 	wait_for 180 has "$1" 'select(.event == "end")'
 	finish "$1"
@@ -51,13 +51,14 @@ longest_move() {
 
 @test "two programs of 60 % of the card each take turns, and both end with the right bytes" {
 	small_card 750M # the contexts of two programs take 554 of it
-	evictee one 118M 8s
+	evictee one 118M
 	wait_for 60 is_ready one
-	evictee two 118M 8s
+	evictee two 118M
+	wait_for 60 moved one evicted
+	wait_for 60 moved one resumed
+	end_of one two
 	ends_right one
 	ends_right two
-	moved one evicted
-	moved one resumed
 	# A turn is ten times as long as the moves that it costs, and at least 1 s. Each program waits for the other's turn
 	# and for the moves around it.
 	for name in one two; do
@@ -68,9 +69,9 @@ longest_move() {
 
 @test "one of two that exchange returns while the other is on its way out" {
 	small_card 1334M
-	evictee one 470M 1000s
+	evictee one 470M
 	wait_for 60 is_ready one
-	evictee two 470M 1000s
+	evictee two 470M
 	wait_for 120 overlapped one two
 	wait_for 120 overlapped two one
 }
@@ -79,18 +80,23 @@ longest_move() {
 @test "of four notebooks that work now and then, of which three have room, the idle ones make room for those that work" {
 	small_card 1312M
 	for name in a b c d; do
-		evictee "$name" 60M 12s -- --idle 2s
+		evictee "$name" 60M -- --idle 2s
 	done
+	wait_for 60 eval '[ "$(grep -o "tenant [a-d]: evicted" "$LOADLINE_SIM_DIR/loadlined.log" | sort -u | wc -l)" -ge 2 ]'
+	end_of a b c d
 	for name in a b c d; do
 		ends_right "$name"
 	done
-	[ "$(grep -o 'tenant [a-d]: evicted' "$LOADLINE_SIM_DIR/loadlined.log" | sort -u | wc -l)" -ge 2 ]
 }
 
 @test "two that fit are there together: nothing moves" {
 	small_card
-	evictee one 75M 4s
-	evictee two 75M 4s -- --idle 1s
+	evictee one 75M
+	evictee two 75M -- --idle 1s
+	wait_for 60 is_ready one
+	wait_for 60 is_ready two
+	sleep 4
+	end_of one two
 	ends_right one
 	ends_right two
 	never_moved '[a-z]*'
@@ -98,50 +104,57 @@ longest_move() {
 
 @test "a program does not leave for one of a class below; one of a class below leaves at once" {
 	small_card
-	evictee high 118M 6s --class high -- --idle 1s
+	evictee high 118M --class high -- --idle 1s
 	wait_for 60 is_ready high
-	evictee low 118M 1s --class low
+	evictee low 118M --class low
 	wait_for 120 grep -q OUT_OF_MEMORY "$T/low.err"
 	finish low
 	[ "$status" -eq 1 ]
+	end_of high
 	ends_right high
-	evictee low 118M 6s --class low
+	evictee low 118M --class low
 	wait_for 60 is_ready low
-	evictee high 118M 2s --class high
+	evictee high 118M --class high
+	wait_for 60 is_ready high
+	moved low evicted
+	end_of high low
 	ends_right high
 	ends_right low
-	moved low evicted
 	never_moved high
 }
 
 @test "a program within its request is not moved for others; for it others leave" {
 	small_card
-	evictee promised 75M 600s --mem-request 400M -- --idle 1s
+	evictee promised 75M --mem-request 400M -- --idle 1s
 	wait_for 60 is_ready promised
-	evictee greedy 175M 1s --class high
+	evictee greedy 175M --class high
 	wait_for 120 grep -q OUT_OF_MEMORY "$T/greedy.err"
 	finish greedy
 	[ "$status" -eq 1 ]
 	kill -KILL "$(pid_of promised)"
 	finish promised
 	# Room that it gives up for a moment it might not get again.
-	evictee greedy 150M 20s -- --keep
+	evictee greedy 150M -- --keep
 	wait_for 60 is_ready greedy
-	evictee promised 75M 3s --mem-request 400M
+	evictee promised 75M --mem-request 400M
+	wait_for 60 is_ready promised
+	moved greedy evicted
+	end_of promised greedy
 	ends_right promised
 	ends_right greedy
-	moved greedy evicted
 	never_moved promised
 }
 
 @test "a program whose room is taken waits in order, and goes on" {
 	small_card
-	evictee waits 118M 6s
+	evictee waits 118M
 	wait_for 60 is_ready waits
 	loadline --sim evict waits
-	evictee promised 118M 6s --mem-request 450M
+	evictee promised 118M --mem-request 450M
 	wait_for 60 is_ready promised
 	start resume --sim resume waits
+	wait_for 60 grep -q "tenant waits: is to be resumed" "$LOADLINE_SIM_DIR/loadlined.log"
+	end_of promised waits
 	ends_right promised
 	finish resume
 	[ "$status" -eq 0 ]
@@ -151,14 +164,15 @@ longest_move() {
 
 @test "an allocation that waits for room when loadlined is killed waits for the next one" {
 	small_card
-	evictee first 118M 1000s
+	evictee first 118M
 	wait_for 60 is_ready first
 	# Its turn begins anew, so that it is there when loadlined is killed.
 	loadline --sim evict first
 	loadline --sim resume first
-	evictee second 118M 2s
+	evictee second 118M
 	wait_for 60 grep -q "tenant second: an allocation of .* waits for room" "$LOADLINE_SIM_DIR/loadlined.log"
 	end_daemon KILL
+	end_of second
 	ends_right second
 	moved first evicted
 }
@@ -198,7 +212,7 @@ longest_move() {
 	}
 	local alone
 	alone=$(info --evictable)
-	evictee other 400M 60s
+	evictee other 400M
 	wait_for 60 is_ready other
 	[ "$(info --evictable)" = "$alone" ]
 	read -r _ free total <<<"$(info)"
