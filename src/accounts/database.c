@@ -89,6 +89,7 @@ static int add_late_columns(sqlite3 *sqlite)
 	    {"counter", "borrowed_ns", "INTEGER"}, {"counter", "borrowed_unit_ms", "INTEGER"},
 	    {"job", "borrowed_ns", "INTEGER"},     {"job", "borrowed_byte_s", "REAL"},
 	    {"job", "recalls", "INTEGER"},         {"job", "slept_ns", "INTEGER"},
+	    {"job", "lendable_ns", "INTEGER"},
 	};
 	int code = SQLITE_OK;
 	for (size_t i = 0; i < sizeof columns / sizeof *columns && code == SQLITE_OK; i++) {

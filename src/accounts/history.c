@@ -20,7 +20,7 @@ static const char schema[] =
     "asked_compute INTEGER NOT NULL, asked_time_ns INTEGER NOT NULL, class INTEGER NOT NULL,"
     "used_ns INTEGER NOT NULL, memory_byte_s REAL NOT NULL, how INTEGER NOT NULL, status INTEGER NOT NULL,"
     "by_uid INTEGER NOT NULL, why TEXT NOT NULL,"
-    "borrowed_ns INTEGER, borrowed_byte_s REAL, recalls INTEGER, slept_ns INTEGER);"
+    "borrowed_ns INTEGER, borrowed_byte_s REAL, recalls INTEGER, slept_ns INTEGER, lendable_ns INTEGER);"
     "CREATE INDEX IF NOT EXISTS job_number ON job (number, uid);"
     "CREATE INDEX IF NOT EXISTS job_ended ON job (ended);"
     "CREATE INDEX IF NOT EXISTS job_uid ON job (uid, ended);"
@@ -34,11 +34,11 @@ static const char schema[] =
 	"number, uid, tenant, name, command, project, cards, came, began, ended, asked_cards, asked_memory,"           \
 	"asked_compute, asked_time_ns, class, used_ns, memory_byte_s, how, status, by_uid, why"
 /* They came later. */
-#define LATE_COLUMNS "borrowed_ns, borrowed_byte_s, recalls, slept_ns"
+#define LATE_COLUMNS "borrowed_ns, borrowed_byte_s, recalls, slept_ns, lendable_ns"
 
 static const char add_job[] =
     "INSERT INTO job (" COLUMNS "," LATE_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
-    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)";
+    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)";
 /* ?3: LL_PAST_ENDED, as which the job is there. */
 static const char set_status[] = "UPDATE job SET how = ?4, status = ?5 WHERE how = ?3 AND id = (SELECT max(id) FROM "
 				 "job WHERE number = ?1 AND uid = ?2)";
@@ -82,6 +82,7 @@ static int write_job(sqlite3_stmt *statement, const struct ll_past_job *job)
 	code |= sqlite3_bind_double(statement, 23, job->borrowed_byte_s);
 	code |= ll_sqlite_bind_number(statement, 24, job->recalls);
 	code |= ll_sqlite_bind_number(statement, 25, job->slept_ns);
+	code |= ll_sqlite_bind_number(statement, 26, job->lendable_ns);
 	return ll_sqlite_run_once(statement, code);
 }
 
@@ -137,6 +138,7 @@ static void read_job(sqlite3_stmt *statement, struct ll_past_job *ret_job)
 	    .borrowed_byte_s = sqlite3_column_double(statement, 22),
 	    .recalls = (uint32_t)number_at(statement, 23),
 	    .slept_ns = number_at(statement, 24),
+	    .lendable_ns = number_at(statement, 25),
 	};
 	ll_sqlite_copy_text(ret_job->tenant, sizeof ret_job->tenant, statement, 2);
 	ll_sqlite_copy_text(ret_job->name, sizeof ret_job->name, statement, 3);
@@ -150,13 +152,13 @@ int ll_history_prepare(sqlite3 *sqlite, const struct ll_history_query *query, sq
 {
 	char text[640];
 	bool has_late = false;
-	int code = ll_sqlite_has_column(sqlite, "job", "slept_ns", &has_late);
+	int code = ll_sqlite_has_column(sqlite, "job", "lendable_ns", &has_late);
 	if (code != SQLITE_OK)
 		return code;
 	snprintf(text, sizeof text,
 		 "SELECT " COLUMNS
 		 ", %s FROM job WHERE ended >= ?1 AND ended < ?2%s%s%s ORDER BY ended DESC, id DESC LIMIT ?6",
-		 has_late ? LATE_COLUMNS : "0, 0, 0, 0", query->has_uid ? " AND uid = ?3" : "",
+		 has_late ? LATE_COLUMNS : "0, 0, 0, 0, 0", query->has_uid ? " AND uid = ?3" : "",
 		 query->tenant ? " AND tenant = ?4" : "", query->how ? " AND how = ?5" : "");
 	code = sqlite3_prepare_v2(sqlite, text, -1, ret_statement, NULL);
 	if (code != SQLITE_OK)

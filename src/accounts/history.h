@@ -38,6 +38,7 @@ struct ll_past_job {
 	uint64_t used_ns;                                 /* GPU time of all its cards */
 	double memory_byte_s;
 	uint64_t borrowed_ns, slept_ns; /* borrowed_...: while it borrowed; slept_ns: after recalls */
+	uint64_t lendable_ns; /* how long it waited although a loan would have started it (reclaim: observe) */
 	double borrowed_byte_s;
 	uint32_t uid, by_uid;       /* by_uid: who canceled it; UINT32_MAX: nobody */
 	uint32_t how, status;       /* status: as waitpid() gives it, if how says one */

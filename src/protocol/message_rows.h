@@ -126,6 +126,7 @@ struct ll_message_history_row {
 	double borrowed_byte_s;
 	uint64_t borrowed_ns, slept_ns;
 	uint32_t recalls, unused;
+	uint64_t lendable_ns;
 };
 
 /*

@@ -206,6 +206,7 @@ load lend_helper
 }
 
 @test "observe tells what would be lent, lends nothing, and refuses what a loan alone could start" {
+	STATE=$T/state
 	reclaim="steps: [evict], observe: true" start_lending
 	refuses "$SECOND" 125 "the rest is guaranteed to others: it would never start" run --mem 20G -- true
 	work "$SECOND" first 8G
@@ -215,6 +216,10 @@ load lend_helper
 	wait_for 60 is_at second waiting
 	wait_for 60 grep -qF "reclaim: job $(number_of second) would start now with what others do not use" "$T/world/loadlined.log"
 	is_at second waiting
+	ends_well first
+	ends_well second
+	wait_for 60 eval 'loadline --sim history --json | jq -s -e "any(.[]; .name == \"second\" and .lendable_seconds > 0) and
+		any(.[]; .name == \"first\" and .lendable_seconds == 0)"'
 }
 
 # tried TENANT POLICY FILTER: the line of the tenant under the policy, as of the last `config try`.

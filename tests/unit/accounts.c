@@ -560,6 +560,7 @@ TEST(a_file_of_an_earlier_loadline_is_read_and_gets_what_came_later)
 			 "UPDATE use SET borrowed_ns = NULL; ALTER TABLE counter DROP COLUMN borrowed_ns;"
 			 "ALTER TABLE counter DROP COLUMN borrowed_unit_ms;"
 			 "ALTER TABLE job DROP COLUMN borrowed_ns; ALTER TABLE job DROP COLUMN slept_ns;"
+			 "ALTER TABLE job DROP COLUMN lendable_ns;"
 			 "ALTER TABLE job DROP COLUMN borrowed_byte_s; ALTER TABLE job DROP COLUMN recalls",
 			 NULL, NULL, NULL),
 	    SQLITE_OK);
@@ -577,6 +578,7 @@ TEST(a_file_of_an_earlier_loadline_is_read_and_gets_what_came_later)
 	past.number = 2;
 	past.recalls = 3;
 	past.slept_ns = 4;
+	past.lendable_ns = 7;
 	past.borrowed_ns = 5;
 	past.borrowed_byte_s = 6;
 	assert_int_equal(ll_use_batch_add(&batch, &key, &use, LL_USE_BATCH_ROWS), 0);
@@ -656,7 +658,7 @@ TEST(each_way_to_choose_jobs_that_ended_has_an_index)
 	static const char generate[] = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
 				       "INSERT INTO job SELECT i, i, 1000 + i % 10, 't' || (i % 10), '', 'python', '', "
 				       "'0', i, i, i, 1, 0, 0, 0, 0, 0,"
-				       "0, 2 + i % 8, 0, 0, '', 0, 0, 0, 0 FROM n";
+				       "0, 2 + i % 8, 0, 0, '', 0, 0, 0, 0, 0 FROM n";
 	open_it();
 	sqlite3 *sqlite = ll_use_database_sqlite(database);
 	assert_int_equal(sqlite3_exec(sqlite, generate, NULL, NULL, NULL), SQLITE_OK);

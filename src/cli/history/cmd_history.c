@@ -110,6 +110,7 @@ static const struct ll_row_column columns[] = {
     {.key = "borrowed_memory_byte_seconds", LL_ROW_REAL(struct line, row.borrowed_byte_s)},
     {.key = "recalls", LL_ROW_NUMBER(struct line, row.recalls)},
     {.key = "slept_seconds", LL_ROW_SECONDS(struct line, row.slept_ns), .decimals = 1},
+    {.key = "lendable_seconds", LL_ROW_SECONDS(struct line, row.lendable_ns), .decimals = 1},
     {.key = "state", LL_ROW_TEXT(struct line, state)},
     {.heading = N_("how it ended"), .key = "how", LL_ROW_CHARS(struct line, how), .least = 10},
     {.key = "exit_status", LL_ROW_STATUS(struct line, exit_status)},
@@ -331,7 +332,8 @@ const struct ll_command ll_command_history = {
 	"`loadline submit`.\n\n"
 	"borrowed: of GPU time and memory, what came while the job borrowed what others did not use.\n\n"
 	"--json and --csv also have when the job came, what it asked for, how often its memory was recalled for its "
-	"owner, and how long it slept then."),
+	"owner, how long it slept then, and how long it waited although what others did not use would have started it "
+	"(lendable, of `reclaim: {observe: true}`)."),
     .examples = history_examples,
     .options = history_options,
     .args_size = sizeof(struct history_args),

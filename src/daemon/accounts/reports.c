@@ -130,6 +130,7 @@ static void make_history_row(const struct ll_past_job *job, union ll_message *re
 	row->borrowed_byte_s = job->borrowed_byte_s;
 	row->slept_ns = job->slept_ns;
 	row->recalls = job->recalls;
+	row->lendable_ns = job->lendable_ns;
 	ll_message_text_set(row->tenant, sizeof row->tenant, job->tenant);
 	ll_message_text_set(row->cards, sizeof row->cards, job->cards);
 	ll_message_text_set(row->why, sizeof row->why, job->why);

@@ -69,6 +69,8 @@ static void fill_past(const struct ll_server *server, const struct ll_admission_
 	past->class = ll_lending_class(entry);
 	past->recalls = entry->loan.all_recalls;
 	past->slept_ns = entry->loan.slept_ns + (entry->queued.is_asleep ? ll_now_ns() - entry->loan.since_ns : 0);
+	if (entry->loan.told_ns)
+		past->lendable_ns = (entry->begin_ns ? entry->begin_ns : ll_now_ns()) - entry->loan.told_ns;
 	ll_message_text_set(past->tenant, sizeof past->tenant, entry->tenant);
 	past->cards[0] = '\0';
 	for (uint32_t i = 0; i < entry->uuid_count; i++)

@@ -420,12 +420,13 @@ void ll_lending_lend(struct ll_admission *admission, uint64_t now_ns)
 			continue;
 		looks++;
 		uint64_t cards = ll_lend_borrow(&lend, &entry->queued, &is_pooled);
-		if (cards && reclaim->does_observe && !entry->loan.is_told)
+		if (cards && !reclaim->does_observe) {
+			lend_place(admission, entry, cards, is_pooled, now_ns);
+		} else if (cards && !entry->loan.told_ns) {
 			tell_reclaim(admission, entry, "would start now with what others do not use (reclaim: observe)",
 				     NULL);
-		entry->loan.is_told |= cards != 0;
-		if (cards && !reclaim->does_observe)
-			lend_place(admission, entry, cards, is_pooled, now_ns);
+			entry->loan.told_ns = now_ns;
+		}
 	}
 }
 

@@ -87,6 +87,7 @@ static const struct field entry_fields[] = {
     ENTRY(NUMBER, "all_recalls", loan.all_recalls),
     ENTRY(NUMBER, "slept_ns", loan.slept_ns),
     ENTRY(NUMBER, "owner", loan.owner),
+    ENTRY(NUMBER, "lendable_since_ns", loan.told_ns),
     {.name = NULL},
 };
 

@@ -79,7 +79,7 @@ struct ll_loan {
 	uint64_t owner;    /* the number of the job for which it was recalled; 0: none */
 	bool is_pooled;    /* its memory has room in the host memory for eviction */
 	bool is_blamed;    /* told: it cannot sleep, or has slept too long */
-	bool is_told;      /* of `observe` */
+	uint64_t told_ns;  /* when `observe` told that a loan would start it; 0: it did not */
 	bool is_requeued;  /* it is stopped, and goes back into the queue when it has ended */
 	bool has_recalled; /* others were recalled for it */
 };
