@@ -357,6 +357,73 @@ static void check_lending(const struct check *check)
 			       "requeue: neither stop nor kill is among the steps, so no job is stopped for an owner");
 }
 
+/* What the sizes of a card take of it, up to the entry `last`. of: the group of the card. A size without a group is of
+ * each card, and one without an amount of memory takes all of it, as nobody else may then have any. */
+static void sum_sizes(const struct check *check, const char *of, size_t last, uint64_t *ret_memory, uint64_t *ret_compute)
+{
+	*ret_memory = *ret_compute = 0;
+	for (size_t i = 0; i <= last; i++) {
+		const struct ll_config_kubernetes *size = &check->policy->kubernetes.items[i];
+		bool is_whole = size->memory_permille == LL_CONFIG_NONE && size->compute_permille == LL_CONFIG_NONE;
+		if ((size->of && of && strcmp(size->of, of) != 0) || size->from->has_bad)
+			continue;
+		*ret_memory += size->count * (size->memory_permille == LL_CONFIG_NONE ? 1000 : size->memory_permille);
+		*ret_compute += size->count * (is_whole ? 1000 : KNOWN(size->compute_permille));
+	}
+}
+
+/* Names the first entry with which a card has more than there is. */
+static bool check_size_fits(const struct check *check, const char *of, size_t index)
+{
+	const struct ll_config_kubernetes *size = &check->policy->kubernetes.items[index];
+	uint64_t memory, compute;
+	sum_sizes(check, of, index, &memory, &compute);
+	if (memory > 1000)
+		ll_config_fault(check->findings, size->from->mark,
+				"the sizes of a card take %g%% of its memory: %g%% too much", (double)memory / 10,
+				(double)(memory - 1000) / 10);
+	else if (compute > 1000)
+		ll_config_fault(check->findings, size->from->mark,
+				"the sizes of a card take %g%% of its compute: %g%% too much", (double)compute / 10,
+				(double)(compute - 1000) / 10);
+	return memory <= 1000 && compute <= 1000;
+}
+
+/* Sizes have sockets and devices of their own, which are named after what follows the domain. */
+static void check_size_name(const struct check *check, size_t index)
+{
+	const struct ll_config_kubernetes *size = &check->policy->kubernetes.items[index];
+	const char *name = size->resource ? strrchr(size->resource, '/') : NULL;
+	for (size_t i = 0; name && i < index; i++) {
+		const char *other = check->policy->kubernetes.items[i].resource;
+		if (other && strrchr(other, '/') && strcmp(strrchr(other, '/'), name) == 0)
+			ll_config_fault(check->findings, ll_config_value_mark(size->from, "resource"),
+					"resource: '%s' and '%s' have one name in two domains", other, size->resource);
+	}
+}
+
+static void check_kubernetes(const struct check *check)
+{
+	const struct ll_config_policy *policy = check->policy;
+	bool fits = true;
+	for (size_t i = 0; i < policy->kubernetes.count; i++) {
+		const struct ll_config_kubernetes *size = &policy->kubernetes.items[i];
+		const struct ll_config_group *group = need_group(check, size->from, size->of);
+		bool is_part = size->memory_permille != LL_CONFIG_NONE || size->compute_permille != LL_CONFIG_NONE;
+		if (group && group->give == LL_CONFIG_BY_CARD && is_part)
+			ll_config_fault(check->findings, size->from->mark, "group %s gives whole cards, no part of one",
+					group->name);
+		else if (group && group->give == LL_CONFIG_BY_MEMORY && !is_part && !size->from->has_bad)
+			ll_config_fault(check->findings, size->from->mark, "group %s: how much of it?", group->name);
+		check_size_name(check, i);
+		/* Sizes of all cards stand beside those of each group. */
+		for (size_t j = 0; fits && !size->of && j < policy->cards.count; j++)
+			fits = check_size_fits(check, policy->cards.items[j].name, i);
+		if (fits && (size->of || !policy->cards.count))
+			fits = check_size_fits(check, size->of, i);
+	}
+}
+
 static void check_others(const struct check *check)
 {
 	const struct ll_config_policy *policy = check->policy;
@@ -369,16 +436,7 @@ static void check_others(const struct check *check)
 		if (!to == !command && !notify->from->has_bad)
 			ll_config_fault(check->findings, notify->from->mark, "notify: either to or command");
 	}
-	for (size_t i = 0; i < policy->kubernetes.count; i++) {
-		const struct ll_config_kubernetes *size = &policy->kubernetes.items[i];
-		const struct ll_config_group *group = need_group(check, size->from, size->of);
-		bool is_part = size->memory_permille != LL_CONFIG_NONE || size->compute_permille != LL_CONFIG_NONE;
-		if (group && group->give == LL_CONFIG_BY_CARD && is_part)
-			ll_config_fault(check->findings, size->from->mark, "group %s gives whole cards, no part of one",
-					group->name);
-		else if (group && group->give == LL_CONFIG_BY_MEMORY && !is_part && !size->from->has_bad)
-			ll_config_fault(check->findings, size->from->mark, "group %s: how much of it?", group->name);
-	}
+	check_kubernetes(check);
 }
 
 void ll_config_check(const struct ll_config_policy *policy, int64_t now_s, struct ll_config_findings *findings)

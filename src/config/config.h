@@ -287,6 +287,8 @@ struct ll_config_kubernetes {
 	const struct ll_config_value *from;
 	const char *resource, *of;
 	uint64_t memory_permille, compute_permille; /* of one card */
+	uint64_t count;                             /* of this size, on each card */
+	int class;                                  /* enum ll_config_class; -1: not said */
 };
 
 #define LL_CONFIG_LIST_OF_(type)                                                                                       \

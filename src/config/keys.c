@@ -80,8 +80,8 @@ static const struct ll_config_key member_keys[] = {
     {USERS("users", struct ll_config_people, users), .help = "Users, by name or uid (\"1234\"). \"*\" is everybody."},
     {USERS("groups", struct ll_config_people, groups), .help = "Unix groups, by name."},
     {USERS("slurm-accounts", struct ll_config_people, slurm_accounts), .is_idle = true, .help = "Accounts of Slurm."},
-    {USERS("kubernetes-namespaces", struct ll_config_people, kubernetes_namespaces), .is_idle = true,
-     .help = "Namespaces of Kubernetes."},
+    {USERS("kubernetes-namespaces", struct ll_config_people, kubernetes_namespaces),
+     .help = "Namespaces of Kubernetes. A container of a pod is of the first tenant that names its namespace."},
     END,
 };
 DEFINE_MAP(members, struct ll_config_people, NULL, member_keys);
@@ -386,11 +386,15 @@ DEFINE_MAP(slurm, struct ll_config_slurm, NULL, slurm_keys);
 static const struct ll_config_key kubernetes_keys[] = {
     {SCALAR("resource", LL_CONFIG_RESOURCE, struct ll_config_kubernetes, resource, char *), .is_needed = true,
      .help = "The name of the resource, DOMAIN/NAME."},
-    {NAME("of", struct ll_config_kubernetes, of), .is_needed = true, .help = "The group of cards."},
+    {NAME("of", struct ll_config_kubernetes, of), .help = "The group of cards. Without it: all cards of the node."},
     {SHARE("memory", struct ll_config_kubernetes, memory_permille), .min = 0.1, .max = 100,
-     .help = "Memory, in percent of one card."},
+     .help = "Memory, in percent of one card. Without it: all of the card's."},
     {SHARE("compute", struct ll_config_kubernetes, compute_permille), .min = 0.1, .max = 100,
-     .help = "Compute, in percent of one card."},
+     .help = "Compute, in percent of one card. Without it there is no limit of compute."},
+    {UINT("count", struct ll_config_kubernetes, count), .min = 1, .max = 100, .fallback = "1",
+     .help = "How many of this size a card has. All sizes of a card must fit in it."},
+    {WORD("class", struct ll_config_kubernetes, class, ll_config_classes),
+     .help = "The class of the containers that take it."},
     END,
 };
 DEFINE_MAP(kubernetes, struct ll_config_kubernetes, "resource", kubernetes_keys);
@@ -442,7 +446,7 @@ static const struct ll_config_key root_keys[] = {
     {MAP("serve", struct ll_config_policy, serve, serve), .is_in_force = true,
      .help = "What loadlined serves by HTTP."},
     {MAP("slurm", struct ll_config_policy, slurm, slurm), .help = "On a node of Slurm."},
-    {LIST_OF_MAPS("kubernetes", struct ll_config_policy, kubernetes, kubernetes),
+    {LIST_OF_MAPS("kubernetes", struct ll_config_policy, kubernetes, kubernetes), .is_in_force = true,
      .help = "On a node of Kubernetes: sizes, of which a container takes one."},
     END,
 };

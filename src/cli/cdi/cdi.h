@@ -18,6 +18,16 @@ extern const struct ll_command ll_cdi_generate_command, ll_cdi_hook_command;
 /* The words of the hook's options in a description, which the first hook of a container reads. */
 #define LL_CDI_TENANT "--tenant"
 #define LL_CDI_CARDS "--cards"
+/* The same of a size of Kubernetes. src/kubelet reads two of them too. */
+#define LL_CDI_RESOURCE "--resource"
+#define LL_CDI_MEMORY "--mem"
+#define LL_CDI_COMPUTE "--compute"
+#define LL_CDI_CLASS "--class"
+#define LL_CDI_NAMESPACES "--namespaces"
+#define LL_CDI_PROJECT "--project"
+
+/* The kind of these devices is loadline.dev/cut. */
+#define LL_CDI_CUT "cut"
 
 /* The program of a container that is governed, and where its files are. */
 struct ll_cdi_container {

@@ -16,10 +16,12 @@
 #include "cli/common/env_sim.h"
 #include "cli/config/parts.h"
 #include "cli/run/run.h"
+#include "config/check.h"
+#include "config/keys.h"
 #include "driver/cards.h"
 #include "protocol/place.h"
 
-enum { NAME_SIZE = 64, FOLDER_MODE = 0755, FILE_MODE = 0644 };
+enum { NAME_SIZE = 64, MIB_SHIFT = 20, FOLDER_MODE = 0755, FILE_MODE = 0644, NO_PROJECTS = 0 };
 
 /* The folders of libraries: of Debian, of Red Hat and SUSE, and of the others. glibc of the container puts its own in
  * place of $LIB; the loader of musl does not, finds no such file, and goes on. */
@@ -78,7 +80,8 @@ static json_t *make_common_edits(const struct material *material)
 
 /* ---- devices ---- */
 
-static json_t *make_device(const struct material *material, const char *name, const char *option, const char *value)
+/* options: of the hook, with their values; takes it. */
+static json_t *make_device(const struct material *material, const char *name, json_t *options)
 {
 	char variable[PATH_MAX];
 	json_t *words = json_array(), *hook;
@@ -89,10 +92,8 @@ static json_t *make_device(const struct material *material, const char *name, co
 	json_array_append_new(words, json_string("hook"));
 	if (material->is_optional)
 		json_array_append_new(words, json_string("--optional"));
-	if (value) {
-		json_array_append_new(words, json_string(option));
-		json_array_append_new(words, json_string(value));
-	}
+	json_array_extend(words, options);
+	json_decref(options);
 	hook = json_pack("{s:s, s:s, s:o}", "hookName", "createRuntime", "path", material->program, "args", words);
 	if (material->sim_folder) {
 		snprintf(variable, sizeof variable, "LOADLINE_SIM_DIR=%s", material->sim_folder);
@@ -112,11 +113,12 @@ static bool is_device_name(const char *name)
 static json_t *make_shares(const struct material *material, const struct ll_config_policy *policy)
 {
 	json_t *devices = json_array();
-	json_array_append_new(devices, make_device(material, "default", NULL, NULL));
+	json_array_append_new(devices, make_device(material, "default", NULL));
 	for (size_t i = 0; i < policy->tenants.count; i++) {
 		const char *name = policy->tenants.items[i].name;
 		if (is_device_name(name) && strcmp(name, "default") != 0)
-			json_array_append_new(devices, make_device(material, name, LL_CDI_TENANT, name));
+			json_array_append_new(devices,
+					      make_device(material, name, json_pack("[s,s]", LL_CDI_TENANT, name)));
 		else
 			ll_log(LL_LOG_WARN,
 			       "tenant %s has no device: a device's name is letters, digits and _-.:", name);
@@ -130,21 +132,118 @@ static json_t *make_cards(const struct material *material, const struct ll_drive
 	json_t *devices = json_array();
 	size_t count = ll_driver_cards(driver, &cards);
 	for (size_t i = 0; i < count; i++)
-		json_array_append_new(devices, make_device(material, cards[i].label, LL_CDI_CARDS, cards[i].uuid));
+		json_array_append_new(devices, make_device(material, cards[i].label,
+							   json_pack("[s,s]", LL_CDI_CARDS, cards[i].uuid)));
+	return devices;
+}
+
+/* ---- devices of Kubernetes ---- */
+
+/* "prod=serving,research=research"; empty: the configuration has no tenants, and each container is one. */
+static void add_namespaces(const struct ll_config_policy *policy, struct ll_strbuf *out)
+{
+	for (size_t i = 0; i < policy->tenants.count; i++) {
+		const struct ll_config_tenant *tenant = &policy->tenants.items[i];
+		for (size_t j = 0; j < tenant->members.kubernetes_namespaces.count; j++)
+			ll_strbuf_addf(out, "%s%s=%s", out->length ? "," : "",
+				       tenant->members.kubernetes_namespaces.items[j], tenant->name);
+	}
+}
+
+static bool is_in_size(const struct ll_config_policy *policy, const struct ll_config_kubernetes *size,
+		       const struct ll_card *card)
+{
+	const struct ll_config_group *group = ll_config_group_find(policy, size->of);
+	if (card->has_slices || card->fault)
+		return false;
+	for (size_t i = 0; group && i < group->cards.count; i++) {
+		const struct ll_config_card *named = &group->cards.items[i];
+		if (named->index == card->index && named->slice == (card->is_mig ? (int)card->slice : -1))
+			return true;
+	}
+	return !size->of;
+}
+
+static void add_option(json_t *options, const char *name, const char *value)
+{
+	json_array_append_new(options, json_string(name));
+	json_array_append_new(options, json_string(value));
+}
+
+static json_t *make_size_options(const struct ll_config_policy *policy, const struct ll_config_kubernetes *size,
+				 const struct ll_card *card)
+{
+	char text[NAME_SIZE];
+	LL_SCOPE_STRBUF struct ll_strbuf namespaces = LL_STRBUF_INIT;
+	json_t *options = json_pack("[s,s,s,s]", LL_CDI_CARDS, card->uuid, LL_CDI_RESOURCE, size->resource);
+	if (size->memory_permille != LL_CONFIG_NONE) {
+		uint64_t bytes = card->usable_bytes ? card->usable_bytes : card->memory_bytes;
+		snprintf(text, sizeof text, "%lluM",
+			 (unsigned long long)((bytes >> MIB_SHIFT) * size->memory_permille / 1000));
+		add_option(options, LL_CDI_MEMORY, text);
+	}
+	if (size->compute_permille != LL_CONFIG_NONE) {
+		snprintf(text, sizeof text, "%g%%", (double)size->compute_permille / 10);
+		add_option(options, LL_CDI_COMPUTE, text);
+	}
+	if (size->class >= 0)
+		add_option(options, LL_CDI_CLASS, ll_config_classes[size->class]);
+	add_namespaces(policy, &namespaces);
+	if (policy->tenants.count)
+		add_option(options, LL_CDI_NAMESPACES, namespaces.buf);
+	if (policy->accounts.projects != NO_PROJECTS)
+		json_array_append_new(options, json_string(LL_CDI_PROJECT));
+	return options;
+}
+
+/* NVIDIA's runtime shows a container the cards of this variable. For whole cards, of which a container may have several,
+ * loadline-kubelet sets it. */
+static json_t *make_cut(const struct material *material, const struct ll_config_policy *policy,
+			const struct ll_config_kubernetes *size, const struct ll_card *card, unsigned number)
+{
+	char name[NAME_SIZE + LL_UUID_SIZE], variable[NAME_SIZE + LL_UUID_SIZE];
+	snprintf(name, sizeof name, "%s.%.60s.%u", card->uuid, strrchr(size->resource, '/') + 1, number);
+	if (!is_device_name(name)) {
+		ll_log(LL_LOG_WARN, "card %s has no device of Kubernetes: %s cannot be a device's name", card->label, name);
+		return NULL;
+	}
+	json_t *device = make_device(material, name, make_size_options(policy, size, card));
+	snprintf(variable, sizeof variable, "NVIDIA_VISIBLE_DEVICES=%s", card->uuid);
+	if (size->memory_permille != LL_CONFIG_NONE || size->compute_permille != LL_CONFIG_NONE)
+		json_object_set_new(json_object_get(device, "containerEdits"), "env", json_pack("[s]", variable));
+	return device;
+}
+
+/* The cuts of the cards, which loadline-kubelet offers to the kubelet. */
+static json_t *make_cuts(const struct material *material, const struct ll_config_policy *policy,
+			 const struct ll_driver *driver)
+{
+	const struct ll_card *cards;
+	json_t *devices = json_array();
+	size_t count = ll_driver_cards(driver, &cards);
+	for (size_t i = 0; i < policy->kubernetes.count * count; i++) {
+		const struct ll_config_kubernetes *size = &policy->kubernetes.items[i / count];
+		const struct ll_card *card = &cards[i % count];
+		for (unsigned number = 1; is_in_size(policy, size, card) && number <= size->count; number++) {
+			json_t *device = make_cut(material, policy, size, card, number);
+			if (device)
+				json_array_append_new(devices, device);
+		}
+	}
 	return devices;
 }
 
 /* ---- files ---- */
 
 /* A runtime may read the file at any time. Takes the devices. */
-static int write_file(const char *folder, const char *what, const struct material *material, json_t *devices,
-		      struct ll_err *err)
+static int write_file(const char *folder, const char *what, const char *version, const struct material *material,
+		      json_t *devices, struct ll_err *err)
 {
 	char path[PATH_MAX], made[PATH_MAX], kind[NAME_SIZE];
 	snprintf(kind, sizeof kind, "loadline.dev/%s", what);
 	int fits = snprintf(path, sizeof path, "%s/loadline-%s.json", folder, what) < PATH_MAX &&
 		   snprintf(made, sizeof made, "%s/.loadline-%s.%d", folder, what, (int)getpid()) < PATH_MAX;
-	json_t *spec = json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", "0.5.0", "kind", kind, "devices", devices,
+	json_t *spec = json_pack("{s:s, s:s, s:o, s:o}", "cdiVersion", version, "kind", kind, "devices", devices,
 				 "containerEdits", make_common_edits(material));
 	int rc = !fits ? -ENAMETOOLONG : spec ? 0 : -ENOMEM;
 	if (!rc && (json_dump_file(spec, made, JSON_INDENT(2)) || chmod(made, FILE_MODE) || rename(made, path))) {
@@ -179,6 +278,19 @@ static int find_material(struct material *material, const struct ll_driver *driv
 	return rc;
 }
 
+/* containerd 1.6, with its version of the library for CDI, knows descriptions up to version 0.3.0. */
+static int write_cuts(const char *folder, const struct material *material, const struct ll_config_policy *policy,
+		      const struct ll_driver *driver, struct ll_err *err)
+{
+	char path[PATH_MAX];
+	if (policy->kubernetes.count)
+		return write_file(folder, LL_CDI_CUT, "0.3.0", material, make_cuts(material, policy, driver), err);
+	if (snprintf(path, sizeof path, "%s/loadline-" LL_CDI_CUT ".json", folder) < (int)sizeof path &&
+	    unlink(path) && errno != ENOENT)
+		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
+	return 0;
+}
+
 static int write_files(const char *folder, const struct ll_config_policy *policy, struct ll_err *err)
 {
 	static struct material material;
@@ -190,9 +302,11 @@ static int write_files(const char *folder, const struct ll_config_policy *policy
 	if (!rc && mkdir(folder, FOLDER_MODE) && errno != EEXIST)
 		rc = ll_err_set(err, -errno, "%.200s: %s", folder, strerror(errno));
 	if (!rc)
-		rc = write_file(folder, "share", &material, make_shares(&material, policy), err);
+		rc = write_file(folder, "share", "0.5.0", &material, make_shares(&material, policy), err);
 	if (!rc)
-		rc = write_file(folder, "card", &material, make_cards(&material, driver), err);
+		rc = write_file(folder, "card", "0.5.0", &material, make_cards(&material, driver), err);
+	if (!rc)
+		rc = write_cuts(folder, &material, policy, driver, err);
 	ll_driver_close(driver);
 	return rc;
 }
@@ -249,6 +363,7 @@ const struct ll_command ll_cdi_generate_command = {
 	"loadline.dev/card=INDEX for each card. A container that names some of them becomes one job of the "
 	"system's loadlined: of that tenant, on those cards. The device files of the cards and the driver's libraries "
 	"come from NVIDIA's own devices.\n\n"
+	"Where the configuration has kubernetes, a third file describes its sizes, which loadline-kubelet offers.\n\n"
 	"Write them again when tenants or cards have changed. The service loadlined writes them into /run/cdi when it "
 	"starts and when it reads its configuration again."),
     .examples = generate_examples,

@@ -25,7 +25,8 @@ static const char annotation[] = "loadline.dev/";
 struct hook_args {
 	const char *tenant;
 	char *cards;
-	bool is_optional;
+	const char *resource, *mem, *compute, *class, *namespaces; /* of a size of Kubernetes */
+	bool is_optional, has_project;
 };
 
 /* ---- what the runtime tells ---- */
@@ -70,38 +71,63 @@ static size_t find_options(const json_t *words)
 	return 0;
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+/* What the hook of one device says. */
+struct device_words {
+	const char *tenant, *cards, *resource;
+	bool is_part; /* of a card */
+};
+
+static struct device_words read_words(const json_t *words, size_t from)
+{
+	struct device_words device = {.tenant = NULL};
+	for (size_t at = from; at + 1 < json_array_size(words); at++) {
+		const char *value = json_string_value(json_array_get(words, at + 1));
+		device.tenant = is_word(words, at, LL_CDI_TENANT) ? value : device.tenant;
+		device.cards = is_word(words, at, LL_CDI_CARDS) ? value : device.cards;
+		device.resource = is_word(words, at, LL_CDI_RESOURCE) ? value : device.resource;
+		device.is_part |= is_word(words, at, LL_CDI_MEMORY) || is_word(words, at, LL_CDI_COMPUTE);
+	}
+	return device;
+}
+
 /*
  * A container may name several devices, and is one job. The first hook makes it, with what all of them say; the others
- * do nothing. Returns whether this is the first. tenant: points into the configuration. -EINVAL: two tenants.
+ * do nothing. Returns whether this is the first. tenant: points into the configuration. -EINVAL: two tenants, or a part
+ * of a card and something else.
  */
 static int merge_devices(const json_t *config, const struct hook_args *own, const char **ret_tenant,
 			 struct ll_strbuf *cards, bool *ret_is_first, struct ll_err *err)
 {
 	const json_t *hooks = json_object_get(json_object_get(config, "hooks"), "createRuntime");
+	struct device_words first = {.tenant = NULL};
 	const char *tenant = NULL;
 	bool is_any = false;
 	*ret_is_first = true;
 	for (size_t i = 0; i < json_array_size(hooks); i++) {
 		const json_t *words = json_object_get(json_array_get(hooks, i), "args");
 		size_t from = find_options(words);
-		const char *its_tenant = NULL, *its_cards = NULL;
-		for (size_t at = from; from && at + 1 < json_array_size(words); at++) {
-			const char *value = json_string_value(json_array_get(words, at + 1));
-			its_tenant = is_word(words, at, LL_CDI_TENANT) ? value : its_tenant;
-			its_cards = is_word(words, at, LL_CDI_CARDS) ? value : its_cards;
-		}
 		if (!from)
 			continue;
+		struct device_words its = read_words(words, from);
 		if (!is_any)
-			*ret_is_first = strcmp(its_tenant ? its_tenant : "", own->tenant ? own->tenant : "") == 0 &&
-					strcmp(its_cards ? its_cards : "", own->cards ? own->cards : "") == 0;
+			*ret_is_first = is_same_text(its.tenant, own->tenant) && is_same_text(its.cards, own->cards);
+		else if (first.is_part || its.is_part || !is_same_text(first.resource, its.resource))
+			return ll_err_set(err, -EINVAL, "the container takes two sizes, %s and %s",
+					  first.resource ? first.resource : "another device",
+					  its.resource ? its.resource : "another device");
+		first = is_any ? first : its;
 		is_any = true;
-		if (tenant && its_tenant && strcmp(tenant, its_tenant) != 0)
+		if (tenant && its.tenant && strcmp(tenant, its.tenant) != 0)
 			return ll_err_set(err, -EINVAL, "the container names two tenants, %s and %s", tenant,
-					  its_tenant);
-		tenant = its_tenant ? its_tenant : tenant;
-		if (its_cards)
-			ll_strbuf_addf(cards, "%s%s", cards->length ? "," : "", its_cards);
+					  its.tenant);
+		tenant = its.tenant ? its.tenant : tenant;
+		if (its.cards)
+			ll_strbuf_addf(cards, "%s%s", cards->length ? "," : "", its.cards);
 	}
 	if (!is_any && own->cards)
 		ll_strbuf_addf(cards, "%s", own->cards);
@@ -112,7 +138,8 @@ static int merge_devices(const json_t *config, const struct hook_args *own, cons
 /* ---- what the container asks for ---- */
 
 /* An annotation that is not known may be a limit that would not be in force. */
-static int read_annotations(const json_t *config, struct ll_run_args *args, uint64_t *ret_said, struct ll_err *err)
+static int read_annotations(const json_t *config, bool is_pod, struct ll_run_args *args, uint64_t *ret_said,
+			    struct ll_err *err)
 {
 	const struct {
 		const char *name;
@@ -138,6 +165,8 @@ static int read_annotations(const json_t *config, struct ll_run_args *args, uint
 		bool is_known = false;
 		if (strncmp(key, annotation, strlen(annotation)) != 0)
 			continue;
+		if (is_pod && strcmp(name, "project") != 0 && strcmp(name, "name") != 0)
+			return ll_err_set(err, -EPERM, "annotation %.100s: a pod has what its size gives it", key);
 		for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 			if (strcmp(name, texts[i].name) != 0)
 				continue;
@@ -158,6 +187,52 @@ static int read_annotations(const json_t *config, struct ll_run_args *args, uint
 			return ll_err_set(err, -EINVAL, "annotation %.100s: there is no such one", key);
 	}
 	return 0;
+}
+
+/* ---- a container of a pod ---- */
+
+/* As containerd and CRI-O tell it. A pod's author does not write these. */
+static const char *of_pod(const json_t *config, const char *containerd, const char *crio)
+{
+	const json_t *annotations = json_object_get(config, "annotations");
+	const char *text = json_string_value(json_object_get(annotations, containerd));
+	return text ? text : json_string_value(json_object_get(annotations, crio));
+}
+
+/* Writes the tenant of a namespace, of a list "prod=serving,research=research". -EACCES: it has none. */
+static int find_tenant(const char *list, const char *namespace, char *ret_tenant, size_t size, struct ll_err *err)
+{
+	size_t length = strlen(namespace);
+	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+		if (strncmp(at, namespace, length) != 0 || at[length] != '=')
+			continue;
+		snprintf(ret_tenant, size, "%.*s", (int)strcspn(at + length + 1, ","), at + length + 1);
+		return 0;
+	}
+	ll_err_set(err, -EACCES, "namespace %s is in no tenant", namespace);
+	return ll_err_hint(err, "name it in members: {kubernetes-namespaces: [...]} of one");
+}
+
+/* The size of Kubernetes decides; the namespace says whose it is. */
+static int take_size(const json_t *config, const struct hook_args *own, char tenant[LL_NAME_SIZE],
+		     struct ll_run_args *args, uint64_t *said, struct ll_err *err)
+{
+	const char *namespace = of_pod(config, "io.kubernetes.cri.sandbox-namespace", "io.kubernetes.pod.namespace");
+	const char *name = of_pod(config, "io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name");
+	args->mem = own->mem;
+	args->compute = own->compute;
+	args->class = own->class;
+	*said |= (own->mem ? LL_SET_MEMORY : 0) | (own->compute ? LL_SET_COMPUTE : 0) | (own->class ? LL_SET_PRIORITY : 0);
+	if (!namespace)
+		return ll_err_set(err, -EINVAL, "the runtime does not tell the namespace of the pod");
+	if (name && ll_tenant_name_is_valid(name))
+		args->name = name;
+	if (own->has_project && !args->project && ll_tenant_name_is_valid(namespace))
+		args->project = namespace;
+	if (!own->namespaces)
+		return 0;
+	args->tenant = tenant;
+	return find_tenant(own->namespaces, namespace, tenant, LL_NAME_SIZE, err);
 }
 
 /* ---- the job ---- */
@@ -240,6 +315,7 @@ static int make_container_job(const struct hook_args *own, const struct ll_cdi_c
 	struct ll_run_args args = {.strict = true};
 	LL_SCOPE_STRBUF struct ll_strbuf cards = LL_STRBUF_INIT;
 	const char *why = NULL;
+	char tenant[LL_NAME_SIZE];
 	bool is_first = true;
 	uint64_t said = 0;
 	int rc = merge_devices(container->config, own, &args.tenant, &cards, &is_first, err);
@@ -247,7 +323,9 @@ static int make_container_job(const struct hook_args *own, const struct ll_cdi_c
 		return rc;
 	args.cards = cards.length ? cards.buf : NULL;
 	args.name = container->name[0] ? container->name : NULL;
-	rc = read_annotations(container->config, &args, &said, err);
+	rc = read_annotations(container->config, own->resource, &args, &said, err);
+	if (!rc && own->resource)
+		rc = take_size(container->config, own, tenant, &args, &said, err);
 	if (!rc && (rc = ll_cdi_check_program(container, &why, err)) == -EPERM && args.allow_ungoverned)
 		rc = 0;
 	if (why)
@@ -291,6 +369,20 @@ static const struct ll_option hook_options[] = {
      LL_OPTION_TEXT(struct hook_args, tenant),
      .help = N_("The tenant of the job. loadlined decides whether the user whose runtime it is may be in it.")},
     LL_OPTION_CARDS(struct hook_args, cards),
+    {.name = "resource",
+     .placeholder = "NAME",
+     LL_OPTION_TEXT(struct hook_args, resource),
+     .help = N_("The container is of a pod, and has this size of Kubernetes: the next options are its limits.")},
+    {.name = "mem", .placeholder = "SIZE", LL_OPTION_TEXT(struct hook_args, mem), .help = N_("Its memory.")},
+    {.name = "compute", .placeholder = "SHARE", LL_OPTION_TEXT(struct hook_args, compute), .help = N_("Its compute.")},
+    {.name = "class", .placeholder = "CLASS", LL_OPTION_TEXT(struct hook_args, class), .help = N_("Its class.")},
+    {.name = "namespaces",
+     .placeholder = "LIST",
+     LL_OPTION_TEXT(struct hook_args, namespaces),
+     .help = N_("Its tenant, by the pod's namespace: NAMESPACE=TENANT,...")},
+    {.name = "project",
+     LL_OPTION_FLAG(struct hook_args, has_project),
+     .help = N_("Its project in the accounts is the pod's namespace.")},
     {.name = "optional",
      LL_OPTION_FLAG(struct hook_args, is_optional),
      .help = N_("Let the container start ungoverned if the system's loadlined does not serve.")},

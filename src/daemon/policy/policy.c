@@ -112,6 +112,12 @@ bool ll_department_has(const struct ll_department *department, const struct ll_c
 	return identity && has_identity(people, identity);
 }
 
+/* Pods are root's, and their containers name their tenants, by their namespaces (doc/kubernetes.md). */
+static bool is_of_pods(const struct ll_config_tenant *tenant, uint32_t uid, const char *wanted)
+{
+	return uid == 0 && wanted && *wanted && tenant->members.kubernetes_namespaces.count;
+}
+
 const struct ll_config_tenant *ll_department_tenant(const struct ll_department *department, uint32_t uid,
 						    const char *wanted, struct ll_err *err)
 {
@@ -126,7 +132,7 @@ const struct ll_config_tenant *ll_department_tenant(const struct ll_department *
 	for (size_t i = 0; i < policy->tenants.count; i++) {
 		const struct ll_config_tenant *tenant = &policy->tenants.items[i];
 		bool is_wanted = !wanted || !*wanted || strcmp(tenant->name, wanted) == 0;
-		if (is_wanted && has_identity(&tenant->members, identity))
+		if (is_wanted && (has_identity(&tenant->members, identity) || is_of_pods(tenant, uid, wanted)))
 			return tenant;
 	}
 	LL_SCOPE_STRBUF struct ll_strbuf own = LL_STRBUF_INIT;
