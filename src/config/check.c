@@ -405,7 +405,12 @@ static void check_size_name(const struct check *check, size_t index)
 static void check_kubernetes(const struct check *check)
 {
 	const struct ll_config_policy *policy = check->policy;
-	bool fits = true;
+	bool fits = true, has_namespaces = false;
+	for (size_t i = 0; i < policy->tenants.count; i++)
+		has_namespaces |= policy->tenants.items[i].members.kubernetes_namespaces.count != 0;
+	if (policy->kubernetes.count && !has_namespaces)
+		ll_config_warn(check->findings, ll_config_value_mark(policy->from, "kubernetes"),
+			       "kubernetes: no tenant has kubernetes-namespaces among its members, so no pod starts");
 	for (size_t i = 0; i < policy->kubernetes.count; i++) {
 		const struct ll_config_kubernetes *size = &policy->kubernetes.items[i];
 		const struct ll_config_group *group = need_group(check, size->from, size->of);

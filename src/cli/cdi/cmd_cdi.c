@@ -139,7 +139,7 @@ static json_t *make_cards(const struct material *material, const struct ll_drive
 
 /* ---- devices of Kubernetes ---- */
 
-/* "prod=serving,research=research"; empty: the configuration has no tenants, and each container is one. */
+/* "prod=serving,*=research": of the first tenant that names a namespace. */
 static void add_namespaces(const struct ll_config_policy *policy, struct ll_strbuf *out)
 {
 	for (size_t i = 0; i < policy->tenants.count; i++) {
@@ -189,7 +189,7 @@ static json_t *make_size_options(const struct ll_config_policy *policy, const st
 	if (size->class >= 0)
 		add_option(options, LL_CDI_CLASS, ll_config_classes[size->class]);
 	add_namespaces(policy, &namespaces);
-	if (policy->tenants.count)
+	if (namespaces.length)
 		add_option(options, LL_CDI_NAMESPACES, namespaces.buf);
 	if (policy->accounts.projects != NO_PROJECTS)
 		json_array_append_new(options, json_string(LL_CDI_PROJECT));

@@ -199,14 +199,17 @@ static const char *of_pod(const json_t *config, const char *containerd, const ch
 	return text ? text : json_string_value(json_object_get(annotations, crio));
 }
 
-/* Writes the tenant of a namespace, of a list "prod=serving,research=research". -EACCES: it has none. */
+/* Writes the tenant of a namespace, of a list "prod=serving,*=research". -EACCES: it has none. */
 static int find_tenant(const char *list, const char *namespace, char *ret_tenant, size_t size, struct ll_err *err)
 {
 	size_t length = strlen(namespace);
 	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
-		if (strncmp(at, namespace, length) != 0 || at[length] != '=')
+		const char *name = strncmp(at, namespace, length) == 0 && at[length] == '=' ? at + length + 1
+				   : strncmp(at, "*=", 2) == 0				    ? at + 2
+										    : NULL;
+		if (!name)
 			continue;
-		snprintf(ret_tenant, size, "%.*s", (int)strcspn(at + length + 1, ","), at + length + 1);
+		snprintf(ret_tenant, size, "%.*s", (int)strcspn(name, ","), name);
 		return 0;
 	}
 	ll_err_set(err, -EACCES, "namespace %s is in no tenant", namespace);
@@ -229,10 +232,8 @@ static int take_size(const json_t *config, const struct hook_args *own, char ten
 		args->name = name;
 	if (own->has_project && !args->project && ll_tenant_name_is_valid(namespace))
 		args->project = namespace;
-	if (!own->namespaces)
-		return 0;
 	args->tenant = tenant;
-	return find_tenant(own->namespaces, namespace, tenant, LL_NAME_SIZE, err);
+	return find_tenant(own->namespaces ? own->namespaces : "", namespace, tenant, LL_NAME_SIZE, err);
 }
 
 /* ---- the job ---- */
