@@ -1,0 +1,184 @@
+# Pods of a real kubelet on simulated cards: tools/get_kubelet makes its programs. kubernetes.bats has the rest of loadline-kubelet.
+export NEEDS="src/kubelet/loadline-kubelet tests/e2e/launcher runc busybox"
+load helper
+load service_helper
+load kubernetes_helper
+
+eval "$(declare -f teardown | sed '1s/teardown/teardown_of_helper/')"
+teardown() {
+	end_node
+	teardown_of_helper
+	remove_node_groups
+}
+
+# ---- the node ----
+
+# A kubelet mounts no path with "..".
+LOADLINE_BUILD=$(realpath "$LOADLINE_BUILD") LOADLINE=$(realpath "$LOADLINE")
+NODE_BIN=${LOADLINE_KUBE:-$HOME/.cache/loadline-kube}/bin
+GROUP=loadline-test-$$
+
+# image NAME ENTRYPOINT FOLDER: an image of one layer.
+image() {
+	tar -C "$3" -cf "$T/layer.tar" .
+	printf '{"architecture": "amd64", "os": "linux", "config": {"Entrypoint": %s, "Env": ["PATH=/bin"]}, "rootfs": {"type": "layers", "diff_ids": ["sha256:%s"]}, "history": []}' \
+		"$2" "$(sha256sum "$T/layer.tar" | cut -d' ' -f1)" >"$T/c.json"
+	printf '[{"Config": "c.json", "RepoTags": ["loadline.dev/%s:1"], "Layers": ["layer.tar"]}]' "$1" >"$T/manifest.json"
+	tar -C "$T" -cf "$T/node/images/$1.tar" c.json manifest.json layer.tar
+}
+
+# in_node COMMAND...
+in_node() {
+	nsenter -t "$NODE" -m -n -p -u "$@"
+}
+
+plugin_is_known() {
+	grep -q "registered" "$T/plugin.err"
+}
+
+start_node_plugin() {
+	start_program plugin nsenter -t "$NODE" -m -n -p -u env LOADLINE_SIM_DIR="$LOADLINE_SIM_DIR" "$PLUGIN"
+	wait_for 60 plugin_is_known
+}
+
+# begin: loadlined, whose configuration is standard input, its sensor, a node and the plugin.
+begin() {
+	local folder link
+	[ "$(id -u)" -eq 0 ] || skip "a kubelet is root's"
+	[ -x "$NODE_BIN/kubelet" ] || skip "no kubelet in $NODE_BIN: tools/get_kubelet makes one"
+	[ -w /sys/fs/cgroup/freezer ] || skip "the kubelet needs control groups of version 1 here"
+	! ldd "$LOADLINE_BUILD/src/monitor/loadline-inside" >/dev/null 2>&1 || skip "this build has no static programs"
+	config_file
+	scenario "cards 2"
+	open_world
+	start_loadlined
+	mkdir -p "$T/node/images" "$T/image"/{usr,dev,etc,proc,sys,tmp,run,var,pause} "$T/out"
+	for link in bin lib lib64 sbin; do
+		ln -s "usr/$link" "$T/image/$link"
+	done
+	cp "$(command -v busybox)" "$T/image/pause/sleep"
+	image usr '[]' "$T/image"
+	image pause '["/pause/sleep", "2147483647"]' "$T/image"
+	for folder in /sys/fs/cgroup/*/; do
+		mkdir "$folder$GROUP" 2>/dev/null || true
+	done
+	start_program node unshare -m --propagation private -n -p -u --fork --kill-child --mount-proc bash "$BATS_TEST_DIRNAME/kubernetes_node.bash" "$T/node" "$NODE_BIN" "/$GROUP"
+	wait_for 60 [ -S "$T/node/lib/kubelet/device-plugins/kubelet.sock" ]
+	NODE=$(tr -d ' ' <"/proc/$(pid_of node)/task/$(pid_of node)/children")
+	describe_node
+	start_node_plugin
+}
+
+describe_node() {
+	in_node env LOADLINE_SIM_DIR="$LOADLINE_SIM_DIR" "$LOADLINE" --sim cdi generate --folder /run/cdi --config "$T/conf"
+}
+
+end_node() {
+	local pid
+	pid=$([ -e "$T/node.pid" ] && pid_of node) || return 0
+	kill -KILL "$pid" 2>/dev/null || true
+	wait_for 60 has_ended "$pid"
+}
+
+remove_node_groups() {
+	local folder
+	for folder in /sys/fs/cgroup/*/"$GROUP"; do
+		[ ! -d "$folder" ] || wait_for 30 remove_group "$folder"
+	done
+}
+
+remove_group() {
+	find "$1" -depth -type d -exec rmdir {} + 2>/dev/null
+	[ ! -d "$1" ]
+}
+
+# pod NAME NAMESPACE LIMITS COMMAND: a pod of one container, whose output is in $T/out/NAME.
+pod() {
+	jq -n --arg name "$1" --arg namespace "$2" --argjson limits "$3" --arg command "exec >>$T/out/$1 2>&1; $4" --arg t "$T" --arg build "$LOADLINE_BUILD" '
+		{apiVersion: "v1", kind: "Pod", metadata: {name: $name, namespace: $namespace},
+		 spec: {hostNetwork: true, restartPolicy: "Never", terminationGracePeriodSeconds: 1,
+			containers: [{name: "main", image: "loadline.dev/usr:1", imagePullPolicy: "Never", command: ["/bin/sh", "-c", $command],
+				env: [{name: "LOADLINE_SIM_DIR", value: "\($t)/world"}, {name: "LD_LIBRARY_PATH", value: "\($build)/sim"}],
+				resources: {limits: $limits},
+				volumeMounts: [{name: "usr", mountPath: "/usr"}, {name: "build", mountPath: $build}, {name: "t", mountPath: $t}]}],
+			volumes: [{name: "usr", hostPath: {path: "/usr"}}, {name: "build", hostPath: {path: $build}}, {name: "t", hostPath: {path: $t}}]}}' \
+		>"$T/node/$1.json"
+	mv "$T/node/$1.json" "$T/node/pods/$1.json"
+}
+
+# kubelet_says TEXT: since its start.
+kubelet_says() {
+	grep -q -- "$1" "$T/node/log/kubelet.log"
+}
+
+# pod_fails NAME TEXT: what the kubelet has of it.
+pod_fails() {
+	in_node python3 -c 'import urllib.request; print(urllib.request.urlopen("http://127.0.0.1:10255/pods").read().decode())' |
+		jq -e --arg name "$1-node1" --arg text "$2" '.items[] | select(.metadata.name == $name).status.message | contains($text)'
+}
+
+# has_limit NAMESPACE BYTES: a claim of the namespace has this limit, and launches.
+has_limit() {
+	shows 'select(has("claim") and .project == "'"$1"'" and .memory_limit_bytes == '"$2"' and .gpu_seconds > 0 and .proof == "cgroup")'
+}
+
+SIZES='version: 1
+tenants:
+  - {name: serving, members: {kubernetes-namespaces: [prod]}}
+  - {name: research, members: {kubernetes-namespaces: [lab, home]}}
+kubernetes:
+  - {resource: loadline.dev/half, memory: 50%, compute: 50%}
+  - {resource: loadline.dev/quarter, memory: 25%, compute: 25%, class: low, count: 2}'
+HALF=$((71577 << 20))
+QUARTER=$((35788 << 20))
+
+@test "pods have the limits of their sizes, whatever their environment, each its tenant; more than there is does not start" {
+	begin <<<"$SIZES"
+	pod one prod '{"loadline.dev/half": 1}' "env; env -i LOADLINE_SIM_DIR=$T/world LD_LIBRARY_PATH=$LOADLINE_BUILD/sim $LOADLINE_BUILD/tests/e2e/launcher 2"
+	pod two lab '{"loadline.dev/quarter": 1}' "LOADLINE_RUN=id=1 $LOADLINE_BUILD/tests/e2e/launcher 2"
+	wait_for 60 has_limit prod "$HALF"
+	wait_for 60 has_limit lab "$QUARTER"
+	loadline --sim status --json | jq -e -s '[.[] | select(has("claim")) | [.tenant, .class]] | sort == [["research", "low"], ["serving", "normal"]]'
+	# By the kubelet, and then by the device, which the runtime knows.
+	grep -q "^NVIDIA_VISIBLE_DEVICES=${CARD}[12]$" "$T/out/one"
+	# It cannot have more of the card than its size.
+	pod memory home '{"loadline.dev/half": 1}' "$LOADLINE --sim status --json"
+	wait_for 60 grep -q "\"memory_total_bytes\":$HALF," "$T/out/memory"
+	pod third lab '{"loadline.dev/half": 1}' "true"
+	wait_for 60 pod_fails third "Requested: 1, Available: 0"
+	pod both lab '{"loadline.dev/quarter": 2}' "true"
+	wait_for 60 pod_fails both "a container has one loadline.dev/quarter, and not 2"
+	pod stranger nowhere '{"loadline.dev/quarter": 1}' "true"
+	wait_for 60 kubelet_says "namespace nowhere is in no tenant"
+	[ ! -e "$T/out/third" ] && [ ! -e "$T/out/both" ] && [ ! -e "$T/out/stranger" ]
+	# A pod that ends leaves its cut.
+	rm "$T/node/pods/one.json"
+	wait_for 60 shows_none 'select(has("claim") and .project == "prod")'
+	pod again prod '{"loadline.dev/half": 1}' "$LOADLINE_BUILD/tests/e2e/launcher 2"
+	wait_for 60 has_limit prod "$HALF"
+}
+
+@test "pods go on when the kubelet, the plugin or loadlined is started again; none starts while its limits would not be in force" {
+	begin <<<"$SIZES"
+	pod one prod '{"loadline.dev/half": 1}' "$LOADLINE_BUILD/tests/e2e/launcher 2"
+	wait_for 60 has_limit prod "$HALF"
+	: >"$T/plugin.err"
+	in_node sh -c 'kill "$(cat /run/kubelet.pid)"'
+	wait_for 60 plugin_is_known
+	has_limit prod "$HALF"
+	in_node sh -c 'kill -KILL $(pidof loadline-kubelet)'
+	finish plugin
+	start_node_plugin
+	pod two lab '{"loadline.dev/half": 1}' "$LOADLINE_BUILD/tests/e2e/launcher 2"
+	wait_for 60 has_limit lab "$HALF"
+	has_limit prod "$HALF"
+	kill "$(pid_of service)"
+	finish service
+	pod three home '{"loadline.dev/quarter": 1}' "echo started"
+	wait_for 60 kubelet_says "PreStartContainer.*loadlined"
+	[ ! -e "$T/out/three" ]
+	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
+	wait_for 60 has_limit lab "$HALF"
+	wait_for 60 has_limit prod "$HALF"
+	wait_for 60 grep -q started "$T/out/three"
+}
