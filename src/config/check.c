@@ -359,7 +359,8 @@ static void check_lending(const struct check *check)
 
 /* What the sizes of a card take of it, up to the entry `last`. of: the group of the card. A size without a group is of
  * each card, and one without an amount of memory takes all of it, as nobody else may then have any. */
-static void sum_sizes(const struct check *check, const char *of, size_t last, uint64_t *ret_memory, uint64_t *ret_compute)
+static void sum_sizes(const struct check *check, const char *of, size_t last, uint64_t *ret_memory,
+		      uint64_t *ret_compute)
 {
 	*ret_memory = *ret_compute = 0;
 	for (size_t i = 0; i <= last; i++) {

@@ -81,7 +81,8 @@ static const struct ll_config_key member_keys[] = {
     {USERS("groups", struct ll_config_people, groups), .help = "Unix groups, by name."},
     {USERS("slurm-accounts", struct ll_config_people, slurm_accounts), .is_idle = true, .help = "Accounts of Slurm."},
     {USERS("kubernetes-namespaces", struct ll_config_people, kubernetes_namespaces),
-     .help = "Namespaces of Kubernetes. \"*\" is every one. A pod is of the first tenant listed that has its namespace."},
+     .help =
+	 "Namespaces of Kubernetes. \"*\" is every one. A pod is of the first tenant listed that has its namespace."},
     END,
 };
 DEFINE_MAP(members, struct ll_config_people, NULL, member_keys);

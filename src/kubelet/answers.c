@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "deviceplugin.pb-c.h"
+#include "kubelet/deviceplugin.pb-c.h"
 #include "kubelet/plugin.h"
 
 enum { KEY_SIZE = 128 };
@@ -49,7 +49,7 @@ static void add_text(void *array, size_t *count, const char *text)
 
 static void add_pair(void *array, size_t *count, const char *key, const char *value)
 {
-	V1beta1__Pair *pair = add_message(array, count, &v1beta1__pair__descriptor);
+	Ll__Pair *pair = add_message(array, count, &ll__pair__descriptor);
 	set_text(&pair->key, key);
 	set_text(&pair->value, value);
 }
@@ -71,9 +71,9 @@ static int cannot_read(struct ll_err *err)
 
 /* ---- options, registration, list ---- */
 
-static void set_options(V1beta1__DevicePluginOptions *options)
+static void set_options(Ll__DevicePluginOptions *options)
 {
-	v1beta1__device_plugin_options__init(options);
+	ll__device_plugin_options__init(options);
 	options->pre_start_required = true;
 	options->get_preferred_allocation_available = true;
 }
@@ -81,7 +81,7 @@ static void set_options(V1beta1__DevicePluginOptions *options)
 int ll_kubelet_answer_options(struct ll_kubelet_cuts *cuts, const char *resource, const void *request, size_t length,
 			      struct ll_strbuf *reply, struct ll_err *err)
 {
-	V1beta1__DevicePluginOptions options;
+	Ll__DevicePluginOptions options;
 	(void)cuts, (void)resource, (void)request, (void)length, (void)err;
 	set_options(&options);
 	add_packed(&options.base, reply);
@@ -90,8 +90,8 @@ int ll_kubelet_answer_options(struct ll_kubelet_cuts *cuts, const char *resource
 
 void ll_kubelet_add_registration(const char *resource, const char *endpoint, struct ll_strbuf *request)
 {
-	V1beta1__RegisterRequest message = V1BETA1__REGISTER_REQUEST__INIT;
-	V1beta1__DevicePluginOptions options;
+	Ll__RegisterRequest message = LL__REGISTER_REQUEST__INIT;
+	Ll__DevicePluginOptions options;
 	char version[] = "v1beta1", *name = need(strdup(resource)), *socket = need(strdup(endpoint));
 	set_options(&options);
 	message.version = version;
@@ -105,25 +105,25 @@ void ll_kubelet_add_registration(const char *resource, const char *endpoint, str
 
 void ll_kubelet_add_list(const struct ll_kubelet_cuts *cuts, const char *resource, struct ll_strbuf *reply)
 {
-	V1beta1__ListAndWatchResponse *list = need(calloc(1, sizeof *list));
-	v1beta1__list_and_watch_response__init(list);
+	Ll__ListAndWatchResponse *list = need(calloc(1, sizeof *list));
+	ll__list_and_watch_response__init(list);
 	for (size_t i = 0; i < cuts->count; i++) {
 		const struct ll_kubelet_cut *cut = &cuts->items[i];
 		if (strcmp(cut->resource, resource) != 0)
 			continue;
-		V1beta1__Device *device = add_message(&list->devices, &list->n_devices, &v1beta1__device__descriptor);
+		Ll__Device *device = add_message(&list->devices, &list->n_devices, &ll__device__descriptor);
 		set_text(&device->id, cut->id);
 		set_text(&device->health, cut->is_healthy ? "Healthy" : "Unhealthy");
 		if (cut->numa_node < 0)
 			continue;
 		device->topology = need(calloc(1, sizeof *device->topology));
-		v1beta1__topology_info__init(device->topology);
-		V1beta1__NUMANode *node = add_message(&device->topology->nodes, &device->topology->n_nodes,
-						      &v1beta1__numanode__descriptor);
+		ll__topology_info__init(device->topology);
+		Ll__NUMANode *node =
+		    add_message(&device->topology->nodes, &device->topology->n_nodes, &ll__numanode__descriptor);
 		node->id = cut->numa_node;
 	}
 	add_packed(&list->base, reply);
-	v1beta1__list_and_watch_response__free_unpacked(list, NULL);
+	ll__list_and_watch_response__free_unpacked(list, NULL);
 }
 
 /* ---- which cuts are better ---- */
@@ -139,12 +139,11 @@ static bool has_text(char *const *texts, size_t count, const char *text)
 
 /* How many cuts of the card are free, of this resource. */
 static size_t count_free(const struct ll_kubelet_cuts *cuts, const char *resource,
-			 const V1beta1__ContainerPreferredAllocationRequest *wish, const char *uuid)
+			 const Ll__ContainerPreferredAllocationRequest *wish, const char *uuid)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < wish->n_available_device_ids; i++) {
-		const struct ll_kubelet_cut *cut =
-		    ll_kubelet_cuts_find(cuts, resource, wish->available_device_ids[i]);
+		const struct ll_kubelet_cut *cut = ll_kubelet_cuts_find(cuts, resource, wish->available_device_ids[i]);
 		count += cut && strcmp(cut->uuid, uuid) == 0;
 	}
 	return count;
@@ -152,8 +151,8 @@ static size_t count_free(const struct ll_kubelet_cuts *cuts, const char *resourc
 
 /* A card is filled before another is begun, so that whole cards stay free for as long as can be. */
 static const char *find_fullest(const struct ll_kubelet_cuts *cuts, const char *resource,
-				const V1beta1__ContainerPreferredAllocationRequest *wish,
-				const V1beta1__ContainerPreferredAllocationResponse *chosen)
+				const Ll__ContainerPreferredAllocationRequest *wish,
+				const Ll__ContainerPreferredAllocationResponse *chosen)
 {
 	const char *best = NULL;
 	size_t least = SIZE_MAX;
@@ -172,17 +171,16 @@ static const char *find_fullest(const struct ll_kubelet_cuts *cuts, const char *
 int ll_kubelet_answer_prefer(struct ll_kubelet_cuts *cuts, const char *resource, const void *request, size_t length,
 			     struct ll_strbuf *reply, struct ll_err *err)
 {
-	V1beta1__PreferredAllocationRequest *wishes =
-	    v1beta1__preferred_allocation_request__unpack(NULL, length, request);
+	Ll__PreferredAllocationRequest *wishes = ll__preferred_allocation_request__unpack(NULL, length, request);
 	if (!wishes)
 		return cannot_read(err);
-	V1beta1__PreferredAllocationResponse *answer = need(calloc(1, sizeof *answer));
-	v1beta1__preferred_allocation_response__init(answer);
+	Ll__PreferredAllocationResponse *answer = need(calloc(1, sizeof *answer));
+	ll__preferred_allocation_response__init(answer);
 	for (size_t i = 0; i < wishes->n_container_requests; i++) {
-		const V1beta1__ContainerPreferredAllocationRequest *wish = wishes->container_requests[i];
-		V1beta1__ContainerPreferredAllocationResponse *chosen =
+		const Ll__ContainerPreferredAllocationRequest *wish = wishes->container_requests[i];
+		Ll__ContainerPreferredAllocationResponse *chosen =
 		    add_message(&answer->container_responses, &answer->n_container_responses,
-				&v1beta1__container_preferred_allocation_response__descriptor);
+				&ll__container_preferred_allocation_response__descriptor);
 		size_t wanted = wish->allocation_size > 0 ? (size_t)wish->allocation_size : 0;
 		const char *id = NULL;
 		for (size_t j = 0; j < wish->n_must_include_device_ids && chosen->n_device_ids < wanted; j++)
@@ -191,8 +189,8 @@ int ll_kubelet_answer_prefer(struct ll_kubelet_cuts *cuts, const char *resource,
 			add_text(&chosen->device_ids, &chosen->n_device_ids, id);
 	}
 	add_packed(&answer->base, reply);
-	v1beta1__preferred_allocation_response__free_unpacked(answer, NULL);
-	v1beta1__preferred_allocation_request__free_unpacked(wishes, NULL);
+	ll__preferred_allocation_response__free_unpacked(answer, NULL);
+	ll__preferred_allocation_request__free_unpacked(wishes, NULL);
 	return 0;
 }
 
@@ -200,27 +198,27 @@ int ll_kubelet_answer_prefer(struct ll_kubelet_cuts *cuts, const char *resource,
 
 /* Mounted by the kubelet too: if the runtime does not know the device, the library is in the container nevertheless,
  * finds no job, and lets no program use a card. */
-static void add_mounts(const struct ll_kubelet_cuts *cuts, V1beta1__ContainerAllocateResponse *container)
+static void add_mounts(const struct ll_kubelet_cuts *cuts, Ll__ContainerAllocateResponse *container)
 {
 	size_t index;
 	const json_t *mount;
-	json_array_foreach(json_object_get(json_object_get(cuts->description, "containerEdits"), "mounts"), index, mount)
+	json_array_foreach(json_object_get(json_object_get(cuts->description, "containerEdits"), "mounts"), index,
+			   mount)
 	{
-		V1beta1__Mount *its =
-		    add_message(&container->mounts, &container->n_mounts, &v1beta1__mount__descriptor);
+		Ll__Mount *its = add_message(&container->mounts, &container->n_mounts, &ll__mount__descriptor);
 		set_text(&its->host_path, json_string_value(json_object_get(mount, "hostPath")));
 		set_text(&its->container_path, json_string_value(json_object_get(mount, "containerPath")));
 		its->read_only = true;
 	}
 }
 
-static void add_device(V1beta1__ContainerAllocateResponse *container, const char *id, struct ll_strbuf *names)
+static void add_device(Ll__ContainerAllocateResponse *container, const char *id, struct ll_strbuf *names)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf name = LL_STRBUF_INIT;
 	ll_strbuf_addf(&name, "loadline.dev/cut=%s", id);
 	ll_strbuf_addf(names, "%s%s", names->length ? "," : "", name.buf);
-	V1beta1__CDIDevice *device =
-	    add_message(&container->cdi_devices, &container->n_cdi_devices, &v1beta1__cdidevice__descriptor);
+	Ll__CDIDevice *device =
+	    add_message(&container->cdi_devices, &container->n_cdi_devices, &ll__cdidevice__descriptor);
 	set_text(&device->name, name.buf);
 }
 
@@ -230,7 +228,7 @@ static void add_device(V1beta1__ContainerAllocateResponse *container, const char
  * that does not know the device shows no card.
  */
 static int add_container(const struct ll_kubelet_cuts *cuts, const char *resource,
-			 const V1beta1__ContainerAllocateRequest *wish, V1beta1__ContainerAllocateResponse *container,
+			 const Ll__ContainerAllocateRequest *wish, Ll__ContainerAllocateResponse *container,
 			 struct ll_err *err)
 {
 	char key[KEY_SIZE];
@@ -259,21 +257,21 @@ int ll_kubelet_answer_allocate(struct ll_kubelet_cuts *cuts, const char *resourc
 			       struct ll_strbuf *reply, struct ll_err *err)
 {
 	int rc = 0;
-	V1beta1__AllocateRequest *wishes = v1beta1__allocate_request__unpack(NULL, length, request);
+	Ll__AllocateRequest *wishes = ll__allocate_request__unpack(NULL, length, request);
 	if (!wishes)
 		return cannot_read(err);
-	V1beta1__AllocateResponse *answer = need(calloc(1, sizeof *answer));
-	v1beta1__allocate_response__init(answer);
+	Ll__AllocateResponse *answer = need(calloc(1, sizeof *answer));
+	ll__allocate_response__init(answer);
 	for (size_t i = 0; !rc && i < wishes->n_container_requests; i++) {
-		V1beta1__ContainerAllocateResponse *container =
+		Ll__ContainerAllocateResponse *container =
 		    add_message(&answer->container_responses, &answer->n_container_responses,
-				&v1beta1__container_allocate_response__descriptor);
+				&ll__container_allocate_response__descriptor);
 		rc = add_container(cuts, resource, wishes->container_requests[i], container, err);
 	}
 	if (!rc)
 		add_packed(&answer->base, reply);
-	v1beta1__allocate_response__free_unpacked(answer, NULL);
-	v1beta1__allocate_request__free_unpacked(wishes, NULL);
+	ll__allocate_response__free_unpacked(answer, NULL);
+	ll__allocate_request__free_unpacked(wishes, NULL);
 	return rc;
 }
 
@@ -284,7 +282,8 @@ static int check_mounts(const struct ll_kubelet_cuts *cuts, struct ll_err *err)
 {
 	size_t index;
 	const json_t *mount;
-	json_array_foreach(json_object_get(json_object_get(cuts->description, "containerEdits"), "mounts"), index, mount)
+	json_array_foreach(json_object_get(json_object_get(cuts->description, "containerEdits"), "mounts"), index,
+			   mount)
 	{
 		const char *path = json_string_value(json_object_get(mount, "hostPath"));
 		if (path && access(path, R_OK))
@@ -297,7 +296,7 @@ int ll_kubelet_answer_start(struct ll_kubelet_cuts *cuts, const char *resource, 
 			    struct ll_strbuf *reply, struct ll_err *err)
 {
 	(void)reply; /* an empty message */
-	V1beta1__PreStartContainerRequest *wish = v1beta1__pre_start_container_request__unpack(NULL, length, request);
+	Ll__PreStartContainerRequest *wish = ll__pre_start_container_request__unpack(NULL, length, request);
 	if (!wish)
 		return cannot_read(err);
 	int rc = ll_kubelet_cuts_look(cuts, err);
@@ -308,6 +307,6 @@ int ll_kubelet_answer_start(struct ll_kubelet_cuts *cuts, const char *resource, 
 		else if (!cut->is_healthy)
 			rc = ll_err_set(err, -EIO, "card %s does not answer, or is drained", cut->uuid);
 	}
-	v1beta1__pre_start_container_request__free_unpacked(wish, NULL);
+	ll__pre_start_container_request__free_unpacked(wish, NULL);
 	return rc ? rc : check_mounts(cuts, err);
 }

@@ -109,7 +109,7 @@ static void look_at(struct ll_kubelet_cuts *cuts, struct ll_kubelet_cut *cut, co
 	cut->numa_node = node;
 }
 
-static int ask(const struct ll_place *place, struct ll_sensed *sensed, struct ll_err *err)
+static int ask_loadlined(const struct ll_place *place, struct ll_sensed *sensed, struct ll_err *err)
 {
 	struct ll_client client;
 	uint64_t until_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
@@ -125,7 +125,7 @@ static int ask(const struct ll_place *place, struct ll_sensed *sensed, struct ll
 int ll_kubelet_cuts_look(struct ll_kubelet_cuts *cuts, struct ll_err *err)
 {
 	struct ll_sensed sensed = {0};
-	int rc = ask(&cuts->place, &sensed, err);
+	int rc = ask_loadlined(&cuts->place, &sensed, err);
 	uint64_t now_ns = ll_now_ns();
 	if (!rc)
 		cuts->looked_ns = now_ns;

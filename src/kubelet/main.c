@@ -63,7 +63,7 @@ static bool is_description_new(struct plugin *plugin)
 	return is_new;
 }
 
-static void look(struct plugin *plugin)
+static void look_at_cards(struct plugin *plugin)
 {
 	struct ll_err err = {0};
 	int rc = ll_kubelet_cuts_look(&plugin->cuts, &err);
@@ -80,7 +80,7 @@ static bool on_tick(void *data)
 	struct plugin *plugin = data;
 	uint64_t now_ns = ll_now_ns();
 	if (now_ns >= plugin->look_ns)
-		look(plugin);
+		look_at_cards(plugin);
 	if (is_ending || now_ns < plugin->read_ns)
 		return !is_ending;
 	plugin->read_ns = now_ns + PAUSE_NS;

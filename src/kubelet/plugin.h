@@ -59,8 +59,8 @@ int ll_kubelet_cuts_look(struct ll_kubelet_cuts *cuts, struct ll_err *err);
 
 /* ---- answers ---- */
 
-/* Read a request of that resource and add the reply, both as protobuf has them. An error's text is for the events of the
- * pod, which does not start. */
+/* Read a request of that resource and add the reply, both as protobuf has them. An error's text is for the events of
+ * the pod, which does not start. */
 typedef int (*ll_kubelet_answer_fn)(struct ll_kubelet_cuts *cuts, const char *resource, const void *request,
 				    size_t length, struct ll_strbuf *reply, struct ll_err *err);
 int ll_kubelet_answer_options(struct ll_kubelet_cuts *cuts, const char *resource, const void *request, size_t length,
@@ -82,14 +82,15 @@ void ll_kubelet_add_registration(const char *resource, const char *endpoint, str
 
 struct ll_kubelet_service {
 	struct ll_kubelet_cuts *cuts;
-	const char *folder; /* the kubelet's, with kubelet.sock */
+	const char *folder;          /* the kubelet's, with kubelet.sock */
 	bool (*on_tick)(void *data); /* called each second or more often. Returns whether the service goes on */
 	void *data;
 };
 
 /*
- * Serves each resource at a socket of its own in the folder and registers it, until on_tick says otherwise, or until the
- * kubelet was started again, which removes the sockets; then the caller begins anew. -EAGAIN: a socket cannot be made.
+ * Serves each resource at a socket of its own in the folder and registers it, until on_tick says otherwise, or until
+ * the kubelet was started again, which removes the sockets; then the caller begins anew. -EAGAIN: a socket cannot be
+ * made.
  */
 int ll_kubelet_serve(const struct ll_kubelet_service *service, struct ll_err *err);
 

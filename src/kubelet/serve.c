@@ -1,6 +1,6 @@
 /*
- * The service, on the C core of gRPC: a server for each resource, as a request does not say of which resource it is, and
- * one queue of completions for all of them. What is begun comes out of the queue later, with its tag.
+ * The service, on the C core of gRPC: a server for each resource, as a request does not say of which resource it is,
+ * and one queue of completions for all of them. What is begun comes out of the queue later, with its tag.
  */
 #include <errno.h>
 #include <grpc/byte_buffer.h>
@@ -34,12 +34,12 @@ struct resource {
 	const char *name;
 	char endpoint[LL_PLACE_SIZE];
 	grpc_server *server;
-	struct call *watch; /* the newest ListAndWatch; NULL: the kubelet does not watch */
+	struct call *watch;        /* the newest ListAndWatch; NULL: the kubelet does not watch */
 	struct call *registration; /* that is under way */
 	bool is_registered, has_told;
 	uint64_t register_ns; /* when it is tried again */
 	bool has_news;        /* for the watch */
-	ino_t inode;   /* of its socket */
+	ino_t inode;          /* of its socket */
 };
 
 /* From here to its end. */
@@ -106,7 +106,7 @@ static void free_call(struct call *call)
 }
 
 /* An operation that cannot be begun is a mistake of this program. */
-static void begin(struct call *call, const grpc_op *ops, size_t count, enum step step)
+static void begin_ops(struct call *call, const grpc_op *ops, size_t count, enum step step)
 {
 	grpc_call_error rc = grpc_call_start_batch(call->call, ops, count, &call->tags[step], NULL);
 	if (rc != GRPC_CALL_OK) {
@@ -150,7 +150,7 @@ static void answer(struct call *call, const struct ll_strbuf *reply, grpc_status
 	ops[count++].data.send_status_from_server.status_details = &call->reason;
 	ops[count].op = GRPC_OP_RECV_CLOSE_ON_SERVER;
 	ops[count++].data.recv_close_on_server.cancelled = &call->is_cancelled;
-	begin(call, ops, count, STEP_ANSWERED);
+	begin_ops(call, ops, count, STEP_ANSWERED);
 	if (message)
 		grpc_byte_buffer_destroy(message);
 }
@@ -189,7 +189,7 @@ static void send_list(struct resource *resource, bool is_first)
 	ops[at].data.send_message.send_message = message;
 	resource->has_news = false;
 	call->is_sending = true;
-	begin(call, ops, at + 1, STEP_SENT);
+	begin_ops(call, ops, at + 1, STEP_SENT);
 	grpc_byte_buffer_destroy(message);
 }
 
@@ -198,7 +198,7 @@ static void begin_watch(struct call *call)
 	grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
 	op.data.recv_close_on_server.cancelled = &call->is_cancelled;
 	call->resource->watch = call;
-	begin(call, &op, 1, STEP_CLOSED);
+	begin_ops(call, &op, 1, STEP_CLOSED);
 	send_list(call->resource, true);
 }
 
@@ -262,7 +262,7 @@ static void on_arrived(struct call *call, bool is_done)
 	}
 	await_call(call->resource);
 	op.data.recv_message.recv_message = &call->message;
-	begin(call, &op, 1, STEP_READ);
+	begin_ops(call, &op, 1, STEP_READ);
 }
 
 /* ---- registration ---- */
@@ -275,10 +275,9 @@ static void begin_registration(struct resource *resource)
 	gpr_timespec until = gpr_time_add(gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_seconds(REGISTER_S, GPR_TIMESPAN));
 	ll_kubelet_add_registration(resource->name, resource->endpoint, &request);
 	grpc_byte_buffer *message = make_message(&request);
-	call->call = grpc_channel_create_call(resource->session->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
-					      resource->session->queue,
-					      grpc_slice_from_static_string("/v1beta1.Registration/Register"), NULL,
-					      until, NULL);
+	call->call = grpc_channel_create_call(
+	    resource->session->channel, NULL, GRPC_PROPAGATE_DEFAULTS, resource->session->queue,
+	    grpc_slice_from_static_string("/v1beta1.Registration/Register"), NULL, until, NULL);
 	ops[1].op = GRPC_OP_SEND_MESSAGE;
 	ops[1].data.send_message.send_message = message;
 	ops[2].op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
@@ -291,7 +290,7 @@ static void begin_registration(struct resource *resource)
 	ops[5].data.recv_status_on_client.status = &call->status;
 	ops[5].data.recv_status_on_client.status_details = &call->reason;
 	resource->registration = call;
-	begin(call, ops, OPS, STEP_REGISTERED);
+	begin_ops(call, ops, OPS, STEP_REGISTERED);
 	grpc_byte_buffer_destroy(message);
 }
 

@@ -132,8 +132,8 @@ static json_t *make_cards(const struct material *material, const struct ll_drive
 	json_t *devices = json_array();
 	size_t count = ll_driver_cards(driver, &cards);
 	for (size_t i = 0; i < count; i++)
-		json_array_append_new(devices, make_device(material, cards[i].label,
-							   json_pack("[s,s]", LL_CDI_CARDS, cards[i].uuid)));
+		json_array_append_new(
+		    devices, make_device(material, cards[i].label, json_pack("[s,s]", LL_CDI_CARDS, cards[i].uuid)));
 	return devices;
 }
 
@@ -196,15 +196,16 @@ static json_t *make_size_options(const struct ll_config_policy *policy, const st
 	return options;
 }
 
-/* NVIDIA's runtime shows a container the cards of this variable. For whole cards, of which a container may have several,
- * loadline-kubelet sets it. */
+/* NVIDIA's runtime shows a container the cards of this variable. For whole cards, of which a container may have
+ * several, loadline-kubelet sets it. */
 static json_t *make_cut(const struct material *material, const struct ll_config_policy *policy,
 			const struct ll_config_kubernetes *size, const struct ll_card *card, unsigned number)
 {
 	char name[NAME_SIZE + LL_UUID_SIZE], variable[NAME_SIZE + LL_UUID_SIZE];
 	snprintf(name, sizeof name, "%s.%.60s.%u", card->uuid, strrchr(size->resource, '/') + 1, number);
 	if (!is_device_name(name)) {
-		ll_log(LL_LOG_WARN, "card %s has no device of Kubernetes: %s cannot be a device's name", card->label, name);
+		ll_log(LL_LOG_WARN, "card %s has no device of Kubernetes: %s cannot be a device's name", card->label,
+		       name);
 		return NULL;
 	}
 	json_t *device = make_device(material, name, make_size_options(policy, size, card));
@@ -285,8 +286,8 @@ static int write_cuts(const char *folder, const struct material *material, const
 	char path[PATH_MAX];
 	if (policy->kubernetes.count)
 		return write_file(folder, LL_CDI_CUT, "0.3.0", material, make_cuts(material, policy, driver), err);
-	if (snprintf(path, sizeof path, "%s/loadline-" LL_CDI_CUT ".json", folder) < (int)sizeof path &&
-	    unlink(path) && errno != ENOENT)
+	if (snprintf(path, sizeof path, "%s/loadline-" LL_CDI_CUT ".json", folder) < (int)sizeof path && unlink(path) &&
+	    errno != ENOENT)
 		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
 	return 0;
 }

@@ -205,8 +205,8 @@ static int find_tenant(const char *list, const char *namespace, char *ret_tenant
 	size_t length = strlen(namespace);
 	for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
 		const char *name = strncmp(at, namespace, length) == 0 && at[length] == '=' ? at + length + 1
-				   : strncmp(at, "*=", 2) == 0				    ? at + 2
-										    : NULL;
+				   : strncmp(at, "*=", 2) == 0                              ? at + 2
+											    : NULL;
 		if (!name)
 			continue;
 		snprintf(ret_tenant, size, "%.*s", (int)strcspn(name, ","), name);
@@ -225,7 +225,8 @@ static int take_size(const json_t *config, const struct hook_args *own, char ten
 	args->mem = own->mem;
 	args->compute = own->compute;
 	args->class = own->class;
-	*said |= (own->mem ? LL_SET_MEMORY : 0) | (own->compute ? LL_SET_COMPUTE : 0) | (own->class ? LL_SET_PRIORITY : 0);
+	*said |=
+	    (own->mem ? LL_SET_MEMORY : 0) | (own->compute ? LL_SET_COMPUTE : 0) | (own->class ? LL_SET_PRIORITY : 0);
 	if (!namespace)
 		return ll_err_set(err, -EINVAL, "the runtime does not tell the namespace of the pod");
 	if (name && ll_tenant_name_is_valid(name))
