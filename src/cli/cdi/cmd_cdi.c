@@ -364,7 +364,7 @@ const struct ll_command ll_cdi_generate_command = {
 	"loadline.dev/card=INDEX for each card. A container that names some of them becomes one job of the "
 	"system's loadlined: of that tenant, on those cards. The device files of the cards and the driver's libraries "
 	"come from NVIDIA's own devices.\n\n"
-	"Where the configuration has kubernetes, a third file describes its sizes, which loadline-kubelet offers.\n\n"
+	"Where the configuration has `kubernetes`, a third file describes its sizes, which loadline-kubelet offers.\n\n"
 	"Write them again when tenants or cards have changed. The service loadlined writes them into /run/cdi when it "
 	"starts and when it reads its configuration again."),
     .examples = generate_examples,
