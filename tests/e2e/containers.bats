@@ -185,3 +185,23 @@ ROOTLESS='
 	run ! user_contain --device loadline.dev/share=others loadline-test true
 	grep -q "others" "$T/user/hook.err"
 }
+
+@test "a container of a pod has its size and nothing else: its namespace names the tenant, and annotations change no limit" {
+	local uuid=GPU-10ad11fe-0200-4200-8200-000000000001
+	config_file <<-'END'
+		version: 1
+		tenants: [{name: research, members: {kubernetes-namespaces: [lab]}}]
+		kubernetes: [{resource: loadline.dev/half, memory: 50%, compute: 50%, count: 2}]
+	END
+	CONFIG=$T/conf
+	setup_containers --config "$T/conf"
+	local half=(--device "loadline.dev/cut=$uuid.half.1") lab=(--annotation io.kubernetes.cri.sandbox-namespace=lab)
+	[ "$(contain "${half[@]}" "${lab[@]}" --annotation loadline.dev/project=p loadline-test sh -c "$TOTAL" "$LOADLINE")" = $((71577 << 20)) ]
+	[ "$(contain "${half[@]}" "${lab[@]}" loadline-test sh -c 'echo "$NVIDIA_VISIBLE_DEVICES"')" = "$uuid" ]
+	refused "a pod has what its size gives it" contain "${half[@]}" "${lab[@]}" --annotation loadline.dev/mem=100G loadline-test true
+	refused "a pod has what its size gives it" contain "${half[@]}" "${lab[@]}" --annotation loadline.dev/allow-ungoverned=true loadline-test true
+	refused "takes two sizes" contain "${half[@]}" --device "loadline.dev/cut=$uuid.half.2" "${lab[@]}" loadline-test true
+	refused "takes two sizes" contain "${half[@]}" --device loadline.dev/card=0 "${lab[@]}" loadline-test true
+	refused "namespace other is in no tenant" contain "${half[@]}" --annotation io.kubernetes.cri.sandbox-namespace=other loadline-test true
+	refused "does not tell the namespace" contain "${half[@]}" loadline-test true
+}
