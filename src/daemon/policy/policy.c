@@ -132,9 +132,7 @@ const struct ll_config_tenant *ll_department_tenant(const struct ll_department *
 	for (size_t i = 0; i < policy->tenants.count; i++) {
 		const struct ll_config_tenant *tenant = &policy->tenants.items[i];
 		bool is_wanted = !wanted || !*wanted || strcmp(tenant->name, wanted) == 0;
-		if (is_wanted && has_identity(&tenant->members, identity))
-			return tenant;
-		if (is_wanted && is_of_pods(tenant, uid, wanted))
+		if (is_wanted && (has_identity(&tenant->members, identity) || is_of_pods(tenant, uid, wanted)))
 			return tenant;
 	}
 	LL_SCOPE_STRBUF struct ll_strbuf own = LL_STRBUF_INIT;

@@ -276,6 +276,8 @@ static void unpack_entries(struct ll_admission *admission, const json_t *list, b
 			free(entry);
 		} else if (!is_same_boot) {
 			entry->told_ns = 1;
+			if (!entry->begin_ns)
+				entry->loan.told_ns = 0; /* of a clock that began anew */
 			ll_admission_note_end(admission, entry);
 			free(entry);
 		} else if (entry->uuid_count) {
