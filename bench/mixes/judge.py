@@ -106,3 +106,15 @@ def frontier(points, high):
         if x0 < high < x1:
             reached.append(y0 + (high - x0) / (x1 - x0) * (y1 - y0))
     return max(reached, default=ordered[-1][1])
+
+
+def figure_of(told, seconds):
+    """What a program told of a window: its steps a second, or what it would answer one after the other. A program that got nowhere
+    in the whole window counts as if it had done half a step."""
+    latencies = told.get("latencies_ms")
+    if latencies is None:
+        return {"rate": told["rate_per_s"] or 0.5 / seconds}
+    if not latencies:
+        return {"rate": 0.5 / seconds}
+    return {"rate": 1000 / quantile(latencies, 0.5), "p50_ms": quantile(latencies, 0.5),
+            "p99_ms": quantile(latencies, 0.99)}

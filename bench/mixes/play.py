@@ -156,6 +156,14 @@ class Pool:
             self.mps.end()
 
 
+def set_program(kind, *words):
+    """`loadline set` for the program of that kind that works as run."""
+    words = [os.environ.get("LOADLINE", "loadline"), "set", tenant_of("run", kind), *words]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Broken({kind: f"set {' '.join(words[2:])}: {done.stderr.strip()}"})
+
+
 def median(values):
     ordered = sorted(values)
     middle = len(ordered) // 2

@@ -121,27 +121,21 @@ class Arbiter:
     def __init__(self, pool):
         self.pool = pool
 
-    def set(self, kind, *words):
-        words = [os.environ.get("LOADLINE", "loadline"), "set", play.tenant_of("run", kind), *words]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise play.Broken({kind: f"set {' '.join(words[2:])}: {done.stderr.strip()}"})
-
     def take_way(self, way):
         """What one job says of it holds for the card, so one says it."""
-        self.set(self.pool.kinds[0], "--sharing", WAYS[way].sharing)
+        play.set_program(self.pool.kinds[0], "--sharing", WAYS[way].sharing)
 
     @contextlib.contextmanager
     def owes(self, members):
         for member in members:
-            self.set(member.kind, "--weight", str(member.weight), "--class", member.level)
+            play.set_program(member.kind, "--weight", str(member.weight), "--class", member.level)
         try:
             yield
         finally:
             for kind, words in [(self.pool.kinds[0], ("--sharing", "measured")),
                                 *[(member.kind, ("--weight", "1", "--class", "normal")) for member in members]]:
                 with contextlib.suppress(play.Broken):  # it has ended
-                    self.set(kind, *words)
+                    play.set_program(kind, *words)
 
 
 # ---- a mix ----
@@ -163,18 +157,6 @@ def seconds_of(members, options, ways):
     return lead_of(members, options) + options.rounds * ((len(members) + len(ways)) * (options.seconds + options.rest) + again)
 
 
-def figure_of(told, seconds):
-    """What a program told of a window: its steps a second, or what it would answer one after the other. A program that got nowhere
-    in the whole window counts as if it had done half a step."""
-    latencies = told.get("latencies_ms")
-    if latencies is None:
-        return {"rate": told["rate_per_s"] or 0.5 / seconds}
-    if not latencies:
-        return {"rate": 0.5 / seconds}
-    return {"rate": 1000 / judge.quantile(latencies, 0.5), "p50_ms": judge.quantile(latencies, 0.5),
-            "p99_ms": judge.quantile(latencies, 0.99)}
-
-
 class Bench:
     """The pool, the arbiter and what was asked of this call. drawn: {kind: its options}, of the pool's programs in all ways."""
 
@@ -189,7 +171,7 @@ class Bench:
             time.sleep(self.options.rest)
         told = self.pool.window(WAYS[way].start, kinds, self.options.seconds)
         time.sleep(self.options.rest)
-        return [figure_of(told[kind], self.options.seconds) for kind in kinds]
+        return [judge.figure_of(told[kind], self.options.seconds) for kind in kinds]
 
     def measure_round(self, kinds, ways):
         """{"alone": [figure of each kind], way: the same}, in random order."""

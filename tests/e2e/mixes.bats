@@ -45,6 +45,24 @@ regret() {
 	[ "$(grep -- "--sharing" "$T/said" | tail -n 1 | grep -c "sharing measured")" = 1 ]
 }
 
+@test "mixes that a user names have their classes while they are measured" {
+	printf '#!/bin/sh\necho "$@" >>%s\nexec %s "$@"\n' "$T/said" "$LOADLINE" >"$T/loadline"
+	chmod +x "$T/loadline"
+	jq -n --arg pace "$LOADLINE_BUILD/bench/c/pace" \
+		'{flood: [$pace, "flood"], eager: [$pace, "eager"]} | map_values({words: .})' >"$T/programs.json"
+	LOADLINE=$T/loadline LD_LIBRARY_PATH=$LOADLINE_BUILD/sim PATH=$LOADLINE_BUILD/sim:$PATH python3 "$MIXES/compare.py" \
+		eager@high+flood@low eager+flood --ways native,run --rounds 2 --seconds 0.1 --rest 0.01 --lead 0.1 \
+		--programs "$T/programs.json" --logs "$T/logs" --json "$T/found.json" >"$T/out"
+	grep -q "^eager@high+flood@low  alone/s: " "$T/out"
+	[ "$(grep -c "^  run " "$T/out")" = 2 ]
+	jq -e '.rounds | length == 2 and all(length == 2 and all(.native.eager.rate > 0 and .run.flood.rate > 0 and .alone.flood.rate > 0))' "$T/found.json"
+	grep "^set" "$T/said" | sort | uniq -c | sed 's/^ *//' | diff - <(
+		printf '%s\n' "1 set run-eager --class high" "3 set run-eager --class normal" "1 set run-flood --class low" "3 set run-flood --class normal")
+	run python3 "$MIXES/compare.py" eager@top+flood
+	[ "$status" -ne 0 ]
+	[[ $output == *"a class is high, normal or low"* ]]
+}
+
 @test "a program has the options that a seed drew in all ways, and the table says them" {
 	printf '#!/bin/sh\necho "$@" >>%s\nexec %s "$@"\n' "$T/started" "$LOADLINE_BUILD/bench/c/pace" >"$T/noted"
 	chmod +x "$T/noted"

@@ -119,10 +119,10 @@ class Options(unittest.TestCase):
 
 class Figures(unittest.TestCase):
     def test_a_rate_is_of_steps_or_what_the_median_latency_allows_and_never_none(self):
-        self.assertEqual(regret.figure_of({"rate_per_s": 40.5}, 2.8), {"rate": 40.5})
-        self.assertEqual(regret.figure_of({"rate_per_s": 9, "latencies_ms": [2, 4, 100]}, 2.8)["rate"], 250)
+        self.assertEqual(judge.figure_of({"rate_per_s": 40.5}, 2.8), {"rate": 40.5})
+        self.assertEqual(judge.figure_of({"rate_per_s": 9, "latencies_ms": [2, 4, 100]}, 2.8)["rate"], 250)
         for nothing in ({"rate_per_s": 0}, {"rate_per_s": 0, "latencies_ms": []}):
-            self.assertEqual(regret.figure_of(nothing, 2.5), {"rate": 0.2})
+            self.assertEqual(judge.figure_of(nothing, 2.5), {"rate": 0.2})
 
     def test_each_mix_has_the_ways_that_can_serve_it(self):
         plain, weighted = [Member("a"), Member("b")], [Member("a", 2), Member("b")]
