@@ -366,6 +366,7 @@ static void sum_sizes(const struct check *check, const char *of, size_t last, ui
 	for (size_t i = 0; i <= last; i++) {
 		const struct ll_config_kubernetes *size = &check->policy->kubernetes.items[i];
 		bool is_whole = size->memory_permille == LL_CONFIG_NONE && size->compute_permille == LL_CONFIG_NONE;
+		is_whole |= size->claims && size->compute_permille == LL_CONFIG_NONE;
 		if ((size->of && of && strcmp(size->of, of) != 0) || size->from->has_bad)
 			continue;
 		*ret_memory += size->count * (size->memory_permille == LL_CONFIG_NONE ? 1000 : size->memory_permille);
@@ -415,7 +416,11 @@ static void check_kubernetes(const struct check *check)
 	for (size_t i = 0; i < policy->kubernetes.count; i++) {
 		const struct ll_config_kubernetes *size = &policy->kubernetes.items[i];
 		const struct ll_config_group *group = need_group(check, size->from, size->of);
-		bool is_part = size->memory_permille != LL_CONFIG_NONE || size->compute_permille != LL_CONFIG_NONE;
+		bool is_part =
+		    size->claims || size->memory_permille != LL_CONFIG_NONE || size->compute_permille != LL_CONFIG_NONE;
+		if (size->claims && size->count > 1)
+			ll_config_fault(check->findings, size->from->mark,
+					"claims: a card has one such part; count is of sizes");
 		if (group && group->give == LL_CONFIG_BY_CARD && is_part)
 			ll_config_fault(check->findings, size->from->mark, "group %s gives whole cards, no part of one",
 					group->name);

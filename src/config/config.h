@@ -289,6 +289,7 @@ struct ll_config_kubernetes {
 	uint64_t memory_permille, compute_permille; /* of one card */
 	uint64_t count;                             /* of this size, on each card */
 	int class;                                  /* enum ll_config_class; -1: not said */
+	bool claims;                                /* what ResourceClaims may take, in any size */
 };
 
 #define LL_CONFIG_LIST_OF_(type)                                                                                       \

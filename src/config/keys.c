@@ -396,6 +396,8 @@ static const struct ll_config_key kubernetes_keys[] = {
      .help = "How many of this size a card has. All sizes of a card must fit in it."},
     {WORD("class", struct ll_config_kubernetes, class, ll_config_classes),
      .help = "The class of the containers that take it."},
+    {BOOL("claims", struct ll_config_kubernetes, claims), .fallback = "false",
+     .help = "It is no size: of this part of each card ResourceClaims take any size (DRA). Without compute all of it."},
     END,
 };
 DEFINE_MAP(kubernetes, struct ll_config_kubernetes, "resource", kubernetes_keys);

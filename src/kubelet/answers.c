@@ -7,66 +7,16 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "kubelet/deviceplugin.pb-c.h"
+#include "kubelet/messages.h"
 #include "kubelet/plugin.h"
 
 enum { KEY_SIZE = 128 };
-
-/* ---- messages, which protobuf-c frees as those that it has read ---- */
-
-static void *need(void *memory)
-{
-	if (memory)
-		return memory;
-	ll_error("out of memory");
-	exit(EXIT_FAILURE);
-}
-
-static void set_text(char **field, const char *text)
-{
-	*field = need(strdup(text));
-}
-
-/* array: the address of the pointer to the elements. */
-static void *grow(void *array, size_t *count)
-{
-	void ***elements = array;
-	*elements = need(realloc(*elements, (*count + 1) * sizeof **elements));
-	return &(*elements)[(*count)++];
-}
-
-static void *add_message(void *array, size_t *count, const ProtobufCMessageDescriptor *descriptor)
-{
-	ProtobufCMessage *message = need(calloc(1, descriptor->sizeof_message));
-	protobuf_c_message_init(descriptor, message);
-	*(void **)grow(array, count) = message;
-	return message;
-}
-
-static void add_text(void *array, size_t *count, const char *text)
-{
-	*(char **)grow(array, count) = need(strdup(text));
-}
 
 static void add_pair(void *array, size_t *count, const char *key, const char *value)
 {
 	Ll__Pair *pair = add_message(array, count, &ll__pair__descriptor);
 	set_text(&pair->key, key);
 	set_text(&pair->value, value);
-}
-
-static void add_packed(const ProtobufCMessage *message, struct ll_strbuf *out)
-{
-	size_t length = protobuf_c_message_get_packed_size(message);
-	uint8_t *bytes = need(malloc(length + 1));
-	protobuf_c_message_pack(message, bytes);
-	ll_strbuf_add(out, (const char *)bytes, length);
-	free(bytes);
-	need(out->failed ? NULL : out);
-}
-
-static int cannot_read(struct ll_err *err)
-{
-	return ll_err_set(err, -EBADMSG, "the request cannot be read");
 }
 
 /* ---- options, registration, list ---- */
@@ -277,8 +227,7 @@ int ll_kubelet_answer_allocate(struct ll_kubelet_cuts *cuts, const char *resourc
 
 /* ---- right before a container starts ---- */
 
-/* Whether what is mounted is there. Whether it is in force in the container, the runtime asks (monitor/inside.c). */
-static int check_mounts(const struct ll_kubelet_cuts *cuts, struct ll_err *err)
+int ll_kubelet_check_mounts(const struct ll_kubelet_cuts *cuts, struct ll_err *err)
 {
 	size_t index;
 	const json_t *mount;
@@ -308,5 +257,5 @@ int ll_kubelet_answer_start(struct ll_kubelet_cuts *cuts, const char *resource, 
 			rc = ll_err_set(err, -EIO, "card %s does not answer, or is drained", cut->uuid);
 	}
 	ll__pre_start_container_request__free_unpacked(wish, NULL);
-	return rc ? rc : check_mounts(cuts, err);
+	return rc ? rc : ll_kubelet_check_mounts(cuts, err);
 }

@@ -9,12 +9,9 @@
 #include "kubelet/plugin.h"
 #include "protocol/client.h"
 
-static const char kind[] = "loadline.dev/cut";
-
 /* ---- the description ---- */
 
-/* The value behind a word of the device's hook; NULL: it is not there. */
-static const char *find_word(const json_t *device, const char *word)
+const char *ll_kubelet_device_word(const json_t *device, const char *word)
 {
 	const json_t *hooks = json_object_get(json_object_get(device, "containerEdits"), "hooks");
 	const json_t *words = json_object_get(json_array_get(hooks, 0), "args");
@@ -29,15 +26,16 @@ static const char *find_word(const json_t *device, const char *word)
 static bool read_cut(const json_t *device, struct ll_kubelet_cut *cut)
 {
 	*cut = (struct ll_kubelet_cut){.id = json_string_value(json_object_get(device, "name")),
-				       .uuid = find_word(device, "--cards"),
-				       .resource = find_word(device, "--resource"),
-				       .is_part = find_word(device, "--mem") || find_word(device, "--compute"),
+				       .uuid = ll_kubelet_device_word(device, "--cards"),
+				       .resource = ll_kubelet_device_word(device, "--resource"),
+				       .is_part = ll_kubelet_device_word(device, "--mem") ||
+						  ll_kubelet_device_word(device, "--compute"),
 				       .numa_node = -1};
 	return cut->id && cut->uuid && cut->resource && strchr(cut->resource, '/');
 }
 
-int ll_kubelet_cuts_read(struct ll_kubelet_cuts *ret_cuts, const char *path, const struct ll_place *place,
-			 struct ll_err *err)
+int ll_kubelet_cuts_read(struct ll_kubelet_cuts *ret_cuts, const char *path, const char *kind,
+			 const struct ll_place *place, struct ll_err *err)
 {
 	json_error_t why;
 	size_t index;

@@ -18,6 +18,7 @@
 #include "protocol/place.h"
 
 struct ll_err;
+struct ll_kubelet_driver;
 
 /* ---- cuts ---- */
 
@@ -35,16 +36,20 @@ struct ll_kubelet_cuts {
 	json_t *description;
 	struct ll_kubelet_cut *items; /* those of a resource follow each other */
 	size_t count;
-	struct ll_place place; /* of loadlined */
-	uint64_t looked_ns;    /* when loadlined last answered; 0: never */
-	bool has_news;         /* a cut is not what it was when this was last cleared */
+	struct ll_place place;            /* of loadlined */
+	struct ll_kubelet_driver *driver; /* of claims (claims.h), for its answers; NULL: these are sizes */
+	uint64_t looked_ns;               /* when loadlined last answered; 0: never */
+	bool has_news;                    /* a cut is not what it was when this was last cleared */
 };
 
-/* Reads the description, in which there may be none. No file: there are none. Errors: it cannot be read, or is none of
- * `loadline cdi generate`. The caller calls ll_kubelet_cuts_fini in each case. */
-int ll_kubelet_cuts_read(struct ll_kubelet_cuts *ret_cuts, const char *path, const struct ll_place *place,
-			 struct ll_err *err);
+/* Reads the description, in which there may be none. kind: of its devices. No file: there are none. Errors: it cannot
+ * be read, or is none of `loadline cdi generate`. The caller calls ll_kubelet_cuts_fini in each case. */
+int ll_kubelet_cuts_read(struct ll_kubelet_cuts *ret_cuts, const char *path, const char *kind,
+			 const struct ll_place *place, struct ll_err *err);
 void ll_kubelet_cuts_fini(struct ll_kubelet_cuts *cuts);
+
+/* The value behind a word of the device's hook; NULL: it is not there. */
+const char *ll_kubelet_device_word(const json_t *device, const char *word);
 
 /* Returns NULL if the resource has no such cut. */
 const struct ll_kubelet_cut *ll_kubelet_cuts_find(const struct ll_kubelet_cuts *cuts, const char *resource,
@@ -72,6 +77,9 @@ int ll_kubelet_answer_allocate(struct ll_kubelet_cuts *cuts, const char *resourc
 int ll_kubelet_answer_start(struct ll_kubelet_cuts *cuts, const char *resource, const void *request, size_t length,
 			    struct ll_strbuf *reply, struct ll_err *err);
 
+/* Whether what a container mounts is there. Whether it is in force in it, the runtime asks (monitor/inside.c). */
+int ll_kubelet_check_mounts(const struct ll_kubelet_cuts *cuts, struct ll_err *err);
+
 /* The list of a resource's devices. */
 void ll_kubelet_add_list(const struct ll_kubelet_cuts *cuts, const char *resource, struct ll_strbuf *reply);
 
@@ -80,9 +88,22 @@ void ll_kubelet_add_registration(const char *resource, const char *endpoint, str
 
 /* ---- the service ---- */
 
+struct ll_kubelet_method {
+	const char *name;        /* "/SERVICE/METHOD" */
+	ll_kubelet_answer_fn fn; /* NULL: the list, whose answer does not end */
+};
+
+/* At most two; the list ends with a path that is NULL. */
+struct ll_kubelet_socket {
+	const char *path; /* in the folder; the answers get it as the resource */
+	const struct ll_kubelet_method *methods;
+	size_t count;
+};
+
 struct ll_kubelet_service {
 	struct ll_kubelet_cuts *cuts;
-	const char *folder;          /* the kubelet's, with kubelet.sock */
+	const char *folder;                      /* the kubelet's, with kubelet.sock */
+	const struct ll_kubelet_socket *sockets; /* NULL: a socket for each resource, which is registered there */
 	bool (*on_tick)(void *data); /* called each second or more often. Returns whether the service goes on */
 	void *data;
 };

@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "kubelet/plugin.h"
 
-enum { PATH_SIZE = 512, PREFIX_SIZE = 16, OPS = 6, TICK_MS = 500, REGISTER_S = 10, BACKOFF_MS = 1000 };
+enum { PATH_SIZE = 512, PREFIX_SIZE = 16, OPS = 6, TICK_MS = 500, REGISTER_S = 10, BACKOFF_MS = 1000, SOCKETS = 2 };
 
 #define AGAIN_NS LL_NS_PER_S
 
@@ -32,7 +32,9 @@ struct session;
 struct resource {
 	struct session *session;
 	const char *name;
-	char endpoint[LL_PLACE_SIZE];
+	const struct ll_kubelet_method *methods;
+	size_t method_count;
+	char endpoint[PATH_SIZE]; /* of its socket, in the folder */
 	grpc_server *server;
 	struct call *watch;        /* the newest ListAndWatch; NULL: the kubelet does not watch */
 	struct call *registration; /* that is under way */
@@ -224,10 +226,7 @@ static void end_watch(struct call *call)
 
 /* ---- a request ---- */
 
-static const struct {
-	const char *method;
-	ll_kubelet_answer_fn fn; /* NULL: ListAndWatch, whose answer does not end */
-} methods[] = {
+static const struct ll_kubelet_method methods[] = {
     {"/v1beta1.DevicePlugin/GetDevicePluginOptions", ll_kubelet_answer_options},
     {"/v1beta1.DevicePlugin/ListAndWatch", NULL},
     {"/v1beta1.DevicePlugin/GetPreferredAllocation", ll_kubelet_answer_prefer},
@@ -241,11 +240,12 @@ static void on_read(struct call *call)
 		free_call(call);
 		return;
 	}
-	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-		if (grpc_slice_str_cmp(call->details.method, methods[i].method) != 0)
+	const struct ll_kubelet_method *its = call->resource->methods;
+	for (size_t i = 0; i < call->resource->method_count; i++) {
+		if (grpc_slice_str_cmp(call->details.method, its[i].name) != 0)
 			continue;
-		if (methods[i].fn)
-			answer_by(call, methods[i].fn);
+		if (its[i].fn)
+			answer_by(call, its[i].fn);
 		else
 			begin_watch(call);
 		return;
@@ -363,8 +363,6 @@ static int open_resource(struct resource *resource, struct ll_err *err)
 {
 	char path[PATH_SIZE], address[PATH_SIZE + PREFIX_SIZE];
 	const struct session *session = resource->session;
-	snprintf(resource->endpoint, sizeof resource->endpoint, "loadline-%.60s.sock",
-		 strrchr(resource->name, '/') + 1);
 	name_socket(session, resource->endpoint, path);
 	snprintf(address, sizeof address, "unix:%s", path);
 	resource->server = grpc_server_create(NULL, NULL);
@@ -384,11 +382,23 @@ static int open_resource(struct resource *resource, struct ll_err *err)
 static void list_resources(struct session *session)
 {
 	const struct ll_kubelet_cuts *cuts = session->service->cuts;
+	for (const struct ll_kubelet_socket *its = session->service->sockets; its && its->path; its++) {
+		struct resource *resource = &session->resources[session->count++];
+		*resource = (struct resource){.session = session, .name = its->path, .is_registered = true};
+		resource->methods = its->methods;
+		resource->method_count = its->count;
+		snprintf(resource->endpoint, sizeof resource->endpoint, "%s", its->path);
+	}
+	if (session->service->sockets)
+		return;
 	for (size_t i = 0; i < cuts->count; i++) {
 		const char *name = cuts->items[i].resource;
 		if (session->count && strcmp(session->resources[session->count - 1].name, name) == 0)
 			continue;
-		session->resources[session->count++] = (struct resource){.session = session, .name = name};
+		struct resource *resource = &session->resources[session->count++];
+		*resource = (struct resource){.session = session, .name = name, .methods = methods};
+		resource->method_count = sizeof methods / sizeof *methods;
+		snprintf(resource->endpoint, sizeof resource->endpoint, "loadline-%.60s.sock", strrchr(name, '/') + 1);
 	}
 }
 
@@ -396,7 +406,7 @@ static int open_session(struct session *session, struct ll_err *err)
 {
 	char path[PATH_SIZE], address[PATH_SIZE + PREFIX_SIZE];
 	int rc = 0;
-	session->resources = calloc(session->service->cuts->count + 1, sizeof *session->resources);
+	session->resources = calloc(session->service->cuts->count + SOCKETS, sizeof *session->resources);
 	if (!session->resources)
 		return ll_err_set(err, -ENOMEM, "%s", strerror(ENOMEM));
 	list_resources(session);

@@ -26,8 +26,11 @@ extern const struct ll_command ll_cdi_generate_command, ll_cdi_hook_command;
 #define LL_CDI_NAMESPACES "--namespaces"
 #define LL_CDI_PROJECT "--project"
 
-/* The kind of these devices is loadline.dev/cut. */
+#define LL_CDI_HOLDER "--holder"
+
+/* The kind of these devices is loadline.dev/cut; that of what claims take their sizes of loadline.dev/claims. */
 #define LL_CDI_CUT "cut"
+#define LL_CDI_CLAIMS "claims"
 
 /* The program of a container that is governed, and where its files are. */
 struct ll_cdi_container {

@@ -176,14 +176,16 @@ static json_t *make_size_options(const struct ll_config_policy *policy, const st
 	char text[NAME_SIZE];
 	LL_SCOPE_STRBUF struct ll_strbuf namespaces = LL_STRBUF_INIT;
 	json_t *options = json_pack("[s,s,s,s]", LL_CDI_CARDS, card->uuid, LL_CDI_RESOURCE, size->resource);
-	if (size->memory_permille != LL_CONFIG_NONE) {
+	/* Claims take their sizes of what stands here. */
+	if (size->memory_permille != LL_CONFIG_NONE || size->claims) {
+		uint64_t permille = size->memory_permille != LL_CONFIG_NONE ? size->memory_permille : 1000;
 		uint64_t bytes = card->usable_bytes ? card->usable_bytes : card->memory_bytes;
-		snprintf(text, sizeof text, "%lluM",
-			 (unsigned long long)((bytes >> MIB_SHIFT) * size->memory_permille / 1000));
+		snprintf(text, sizeof text, "%lluM", (unsigned long long)((bytes >> MIB_SHIFT) * permille / 1000));
 		add_option(options, LL_CDI_MEMORY, text);
 	}
-	if (size->compute_permille != LL_CONFIG_NONE) {
-		snprintf(text, sizeof text, "%g%%", (double)size->compute_permille / 10);
+	if (size->compute_permille != LL_CONFIG_NONE || size->claims) {
+		uint64_t permille = size->compute_permille != LL_CONFIG_NONE ? size->compute_permille : 1000;
+		snprintf(text, sizeof text, "%g%%", (double)permille / 10);
 		add_option(options, LL_CDI_COMPUTE, text);
 	}
 	if (size->class >= 0)
@@ -210,14 +212,14 @@ static json_t *make_cut(const struct material *material, const struct ll_config_
 	}
 	json_t *device = make_device(material, name, make_size_options(policy, size, card));
 	snprintf(variable, sizeof variable, "NVIDIA_VISIBLE_DEVICES=%s", card->uuid);
-	if (size->memory_permille != LL_CONFIG_NONE || size->compute_permille != LL_CONFIG_NONE)
+	if (size->claims || size->memory_permille != LL_CONFIG_NONE || size->compute_permille != LL_CONFIG_NONE)
 		json_object_set_new(json_object_get(device, "containerEdits"), "env", json_pack("[s]", variable));
 	return device;
 }
 
-/* The cuts of the cards, which loadline-kubelet offers to the kubelet. */
+/* The cuts of the cards, which loadline-kubelet offers to the kubelet; or the parts of which claims take theirs. */
 static json_t *make_cuts(const struct material *material, const struct ll_config_policy *policy,
-			 const struct ll_driver *driver)
+			 const struct ll_driver *driver, bool of_claims)
 {
 	const struct ll_card *cards;
 	json_t *devices = json_array();
@@ -225,6 +227,8 @@ static json_t *make_cuts(const struct material *material, const struct ll_config
 	for (size_t i = 0; i < policy->kubernetes.count * count; i++) {
 		const struct ll_config_kubernetes *size = &policy->kubernetes.items[i / count];
 		const struct ll_card *card = &cards[i % count];
+		if (size->claims != of_claims)
+			continue;
 		for (unsigned number = 1; is_in_size(policy, size, card) && number <= size->count; number++) {
 			json_t *device = make_cut(material, policy, size, card, number);
 			if (device)
@@ -281,12 +285,16 @@ static int find_material(struct material *material, const struct ll_driver *driv
 
 /* containerd 1.6, with its version of the library for CDI, knows descriptions up to version 0.3.0. */
 static int write_cuts(const char *folder, const struct material *material, const struct ll_config_policy *policy,
-		      const struct ll_driver *driver, struct ll_err *err)
+		      const struct ll_driver *driver, bool of_claims, struct ll_err *err)
 {
 	char path[PATH_MAX];
-	if (policy->kubernetes.count)
-		return write_file(folder, LL_CDI_CUT, "0.3.0", material, make_cuts(material, policy, driver), err);
-	if (snprintf(path, sizeof path, "%s/loadline-" LL_CDI_CUT ".json", folder) < (int)sizeof path && unlink(path) &&
+	const char *what = of_claims ? LL_CDI_CLAIMS : LL_CDI_CUT;
+	for (size_t i = 0; i < policy->kubernetes.count; i++) {
+		if (policy->kubernetes.items[i].claims == of_claims)
+			return write_file(folder, what, "0.3.0", material,
+					  make_cuts(material, policy, driver, of_claims), err);
+	}
+	if (snprintf(path, sizeof path, "%s/loadline-%s.json", folder, what) < (int)sizeof path && unlink(path) &&
 	    errno != ENOENT)
 		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
 	return 0;
@@ -306,8 +314,8 @@ static int write_files(const char *folder, const struct ll_config_policy *policy
 		rc = write_file(folder, "share", "0.5.0", &material, make_shares(&material, policy), err);
 	if (!rc)
 		rc = write_file(folder, "card", "0.5.0", &material, make_cards(&material, driver), err);
-	if (!rc)
-		rc = write_cuts(folder, &material, policy, driver, err);
+	for (int of_claims = 0; !rc && of_claims <= 1; of_claims++)
+		rc = write_cuts(folder, &material, policy, driver, of_claims, err);
 	ll_driver_close(driver);
 	return rc;
 }

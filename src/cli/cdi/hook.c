@@ -1,8 +1,11 @@
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -10,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/process_id.h"
 #include "base/scope.h"
 #include "base/translate.h"
 #include "cli/cdi/cdi.h"
@@ -19,13 +23,13 @@
 
 /* The monitor stays, as it is the job's; the container's first process is not a child of it. */
 
-enum { PATH_MORE = 32, ID_LENGTH = 12 }; /* as podman and docker show it */
+enum { PATH_MORE = 32, ID_LENGTH = 12, HOLDER_SIZE = 96, HOLDER_MODE = 0600 }; /* as podman and docker show it */
 static const char annotation[] = "loadline.dev/";
 
 struct hook_args {
 	const char *tenant;
 	char *cards;
-	const char *resource, *mem, *compute, *class, *namespaces; /* of a size of Kubernetes */
+	const char *resource, *mem, *compute, *class, *namespaces, *holder; /* of a size of Kubernetes */
 	bool is_optional, has_project;
 };
 
@@ -237,6 +241,28 @@ static int take_size(const json_t *config, const struct hook_args *own, char ten
 	return find_tenant(own->namespaces ? own->namespaces : "", namespace, tenant, LL_NAME_SIZE, err);
 }
 
+/* What one request of a claim has is one container's at a time: two would have it each. The file says whose it is. */
+static int hold_claim(const char *path, pid_t pid, struct ll_err *err)
+{
+	char text[HOLDER_SIZE] = "";
+	struct ll_process_stat stat;
+	struct ll_process_id holder = {.pid = 0};
+	LL_SCOPE_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, HOLDER_MODE);
+	if (fd < 0 || flock(fd, LOCK_EX) || pread(fd, text, sizeof text - 1, 0) < 0)
+		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
+	int count = sscanf(text, "%d %" SCNu64 " %" SCNu64, &holder.pid, &holder.start_ticks, &holder.namespaces);
+	if (text[0] && (count != 3 || !ll_process_is_gone(&holder, ll_process_namespaces()))) {
+		ll_err_set(err, -EBUSY, "the claim is in use by another container (process %d)", (int)holder.pid);
+		return ll_err_hint(err, "a claim gives each of its requests to one container at a time");
+	}
+	int rc = ll_process_stat_of(pid, &stat);
+	int length = snprintf(text, sizeof text, "%d %" PRIu64 " %" PRIu64 "\n", (int)pid, rc ? 0 : stat.start_ticks,
+			      ll_process_namespaces());
+	if (!rc && (ftruncate(fd, 0) || pwrite(fd, text, (size_t)length, 0) != length))
+		rc = errno ? -errno : -EIO;
+	return rc ? ll_err_set(err, rc, "%.200s: %s", path, strerror(-rc)) : 0;
+}
+
 /* ---- the job ---- */
 
 /* The sensor tells the cards, so that the driver need not be opened, which takes some 100 ms. */
@@ -336,6 +362,8 @@ static int make_container_job(const struct hook_args *own, const struct ll_cdi_c
 		ll_log(LL_LOG_WARN, "the container starts ungoverned, as the configuration lets it: %s", err->text);
 		return 0;
 	}
+	if (!rc && own->holder)
+		rc = hold_claim(own->holder, container->pid, err);
 	return rc ? rc : make_job(container, &args, said, err);
 }
 
@@ -382,6 +410,11 @@ static const struct ll_option hook_options[] = {
      .placeholder = "LIST",
      LL_OPTION_TEXT(struct hook_args, namespaces),
      .help = N_("Its tenant, by the pod's namespace: NAMESPACE=TENANT,...")},
+    {.name = "holder",
+     .placeholder = "FILE",
+     LL_OPTION_TEXT(struct hook_args, holder),
+     .complete = LL_COMPLETE_FILE,
+     .help = N_("It has this claim of Kubernetes, which one container has at a time: the file says which.")},
     {.name = "project",
      LL_OPTION_FLAG(struct hook_args, has_project),
      .help = N_("Its project in the accounts is the pod's namespace.")},
