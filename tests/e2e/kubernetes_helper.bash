@@ -22,11 +22,11 @@ start_plugin() {
 
 # ---- the kubelet of kubelet_peer.py ----
 
-# start_peer: its answers are read by ask.
+# start_peer [PROGRAM FOLDER]: its answers are read by ask.
 start_peer() {
 	mkdir -p "$T/kubelet/plugins"
 	rm -f "$T/kubelet/state.json"
-	coproc PEER { exec /usr/bin/python3 "$BATS_TEST_DIRNAME/kubelet_peer.py" "$T/kubelet/plugins" 2>"$T/peer.err" 3>&-; }
+	coproc PEER { exec /usr/bin/python3 "$BATS_TEST_DIRNAME/${1-kubelet_peer.py}" "${2-$T/kubelet/plugins}" 2>"$T/peer.err" 3>&-; }
 	# A subshell has no descriptors of coproc's own.
 	exec {PEER_IN}>&"${PEER[1]}" {PEER_OUT}<&"${PEER[0]}"
 	PEER_NUMBER=$PEER_PID
