@@ -161,7 +161,7 @@ has_part() {
 		wait_a_little
 	done
 	jq -n "($USED - $used) / ($AGE - $age)" | tee "$T/part" >>"$T/parts"
-	jq -e ". >= $2 and . <= $3" "$T/part" && { [ -z "${DRA_PART-}" ] || cp "$T/part" "$DRA_PART"; }
+	jq -e ". >= $2 and . <= $3" "$T/part"
 }
 
 # ---- tests ----
