@@ -196,7 +196,12 @@ static int relay_fd(void)
 	return write_fd;
 }
 
-/* ---- in the child, between fork and exec: only system calls ---- */
+/*
+ * ---- in the child, between vfork and exec: only system calls ----
+ *
+ * The child has this process's memory until it executes its program, and its caller waits. A copy of the memory would
+ * cost more than all else that a start costs.
+ */
 
 /* The data that the parent prepares for the child. */
 struct birth {
@@ -245,14 +250,6 @@ static int arrange_fds(struct birth *birth)
 
 static void set_family(const struct birth *birth)
 {
-	if (birth->child->flags & LL_CHILD_ORPHAN) {
-		setsid();
-		pid_t pid = fork();
-		if (pid < 0)
-			tell_and_exit(birth->tell_fd, errno);
-		if (pid > 0)
-			_exit(0);
-	}
 	if (birth->child->flags & LL_CHILD_OWN_GROUP)
 		setpgid(0, 0);
 	if (birth->child->flags & LL_CHILD_MORTAL) {
@@ -265,6 +262,14 @@ static void set_family(const struct birth *birth)
 static _Noreturn void become_program(struct birth *birth)
 {
 	sigset_t none;
+	if (birth->child->flags & LL_CHILD_ORPHAN) {
+		setsid();
+		pid_t pid = vfork();
+		if (pid < 0)
+			tell_and_exit(birth->tell_fd, errno);
+		if (pid > 0)
+			_exit(0);
+	}
 	set_family(birth);
 	int code = arrange_fds(birth);
 	if (code)
@@ -317,13 +322,13 @@ static int wait_for_exec(pid_t pid, int tell_fd, bool is_orphan)
 	return code;
 }
 
-/* No signal handler of the caller runs in the child. */
+/* No signal handler of the caller runs in the child. The child does not return from here. */
 static pid_t fork_program(struct birth *birth)
 {
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pid_t pid = fork();
+	pid_t pid = vfork();
 	if (pid == 0)
 		become_program(birth);
 	int code = errno;

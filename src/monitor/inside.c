@@ -9,6 +9,8 @@
  * Without the loader of glibc nothing can reach NVIDIA's driver, which needs it: then there is nothing to look for.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -25,7 +27,7 @@ static char loader[] = "/lib/ld-linux-aarch64.so.1";
 static char loader[] = "/lib64/ld-linux-x86-64.so.2";
 #endif
 
-enum { OUTPUT_SIZE = 16384, NOT_RUN = 127 };
+enum { OUTPUT_SIZE = 16384 };
 
 static int ask_job(struct ll_err *err)
 {
@@ -53,17 +55,16 @@ static int list_libraries(char ret_text[OUTPUT_SIZE])
 	char *const words[] = {loader, "--list", file, NULL}, *const none[] = {NULL};
 	int ends[2], status;
 	size_t length = 0;
-	if (pipe(ends) < 0)
+	pid_t pid = 0;
+	posix_spawn_file_actions_t actions;
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	pid_t pid = fork();
-	if (pid == 0) {
-		dup2(ends[1], STDOUT_FILENO);
-		dup2(ends[1], STDERR_FILENO);
-		close(ends[0]);
-		close(ends[1]);
-		execve(loader, words, none);
-		_exit(NOT_RUN);
-	}
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+	if (posix_spawn(&pid, loader, &actions, NULL, words, none))
+		pid = 0;
+	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
 	for (ssize_t got; pid > 0 && length < OUTPUT_SIZE - 1 &&
 			  (got = read(ends[0], ret_text + length, OUTPUT_SIZE - 1 - length)) > 0;)
