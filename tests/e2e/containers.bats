@@ -100,6 +100,70 @@ refused() {
 	is_running two
 }
 
+# What a program of NVML is told of the card: its memory, and how many programs compute on it.
+SEEN='import ctypes
+nvml, card = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
+memory, count, rows = (ctypes.c_uint64 * 3)(), ctypes.c_uint(16), (ctypes.c_uint64 * 64)()
+assert not nvml.nvmlInit_v2() and not nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(card))
+assert not nvml.nvmlDeviceGetMemoryInfo(card, memory)
+assert not nvml.nvmlDeviceGetComputeRunningProcesses_v3(card, ctypes.byref(count), rows)
+print(memory[0], count.value)'
+
+# sees NAME TEXT: NVML in that container.
+sees() {
+	[ "$(podman_here exec "$1" /usr/bin/python3 -c "$SEEN")" = "$2" ]
+}
+
+@test "containers of one tenant and of two run at once: each is its own job, and NVML inside has its limit and its programs alone" {
+	config_file <<-'END'
+		version: 1
+		tenants:
+		  - {name: research, members: {users: [root]}}
+		  - {name: teaching, members: {users: [root]}}
+	END
+	CONFIG=$T/conf
+	setup_containers --config "$T/conf"
+	local row name tenant bytes
+	for row in one:research:2 two:research:3 three:teaching:4; do
+		IFS=: read -r name tenant bytes <<<"$row"
+		start_program "$name" contain --name "$name" --device "loadline.dev/share=$tenant" --annotation "loadline.dev/mem=${bytes}G" \
+			loadline-test "$LOADLINE_BUILD/tests/e2e/launcher" 2
+	done
+	for row in one:research:2 two:research:3 three:teaching:4; do
+		IFS=: read -r name tenant bytes <<<"$row"
+		is_running "$name"
+		wait_for 100 shows "select(has(\"claim\") and .configured_tenant == \"$tenant\" and .memory_limit_bytes == $((bytes << 30)) and .gpu_seconds > 0)"
+	done
+	status_has "[.[] | select(has(\"claim\"))] | length == 3 and (map(.job_number) | unique | length == 3)"
+	sees one "$((2 << 30)) 1"
+	sees two "$((3 << 30)) 1"
+	sees three "$((4 << 30)) 1"
+	for name in one two three; do
+		podman_here kill --signal KILL "$name"
+		finish "$name"
+	done
+	wait_for 60 shows_none 'select(has("job"))'
+}
+
+@test "podman inside loadline run: the container is a job of its own, and the job outside keeps its limit" {
+	setup_containers
+	start outer --sim run --tenant outer --mem 4G -- "$LOADLINE_BUILD/tests/e2e/launcher" 2
+	{
+		declare -p podman T
+		printf 'MACHINE=%q\n' "$MACHINE"
+		declare -f podman_here contain
+	} >"$T/podman.sh"
+	# shellcheck disable=SC2016 # the inner shell expands it
+	start inner --sim run --tenant between --mem 5G -- bash -c '. "$1/podman.sh"
+		contain --name inner --device loadline.dev/share=default --annotation loadline.dev/mem=3G loadline-test "$2" 2' - "$T" \
+		"$LOADLINE_BUILD/tests/e2e/launcher"
+	wait_for 100 shows 'select(has("claim") and .memory_limit_bytes == 3221225472 and .gpu_seconds > 0 and .proof == "cgroup")'
+	shows 'select(has("claim") and .tenant == "outer" and .memory_limit_bytes == 4294967296)'
+	shows_none 'select(has("claim") and .tenant == "between")'
+	podman_here kill --signal KILL inner
+	finish inner
+}
+
 @test "a container does not start when its limits would not be in force" {
 	setup_containers
 	refused "is a static program" contain "${SHARE[@]}" loadline-test "$LOADLINE_BUILD/src/monitor/loadline-job"
