@@ -200,7 +200,7 @@ static int relay_fd(void)
  * ---- in the child, between vfork and exec: only system calls ----
  *
  * The child has this process's memory until it executes its program, and its caller waits. A copy of the memory would
- * cost more than all else that a start costs.
+ * cost more than all else that a start costs. So no signal handler may run in the child.
  */
 
 /* The data that the parent prepares for the child. */
@@ -259,6 +259,19 @@ static void set_family(const struct birth *birth)
 	}
 }
 
+/* exec would do that, but only after the mask is taken off. */
+static void drop_handlers(void)
+{
+	struct sigaction now, none = {.sa_handler = SIG_DFL};
+	for (int number = 1; number < NSIG; number++) {
+		bool has_handler =
+		    sigaction(number, NULL, &now) == 0 &&
+		    ((now.sa_flags & SA_SIGINFO) || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN));
+		if (has_handler)
+			sigaction(number, &none, NULL);
+	}
+}
+
 static _Noreturn void become_program(struct birth *birth)
 {
 	sigset_t none;
@@ -275,6 +288,7 @@ static _Noreturn void become_program(struct birth *birth)
 	if (code)
 		tell_and_exit(birth->tell_fd, code);
 	signal(SIGPIPE, SIG_DFL);
+	drop_handlers();
 	if (birth->child->flags & LL_CHILD_DETACHED)
 		detach_self();
 	sigemptyset(&none);
@@ -322,7 +336,7 @@ static int wait_for_exec(pid_t pid, int tell_fd, bool is_orphan)
 	return code;
 }
 
-/* No signal handler of the caller runs in the child. The child does not return from here. */
+/* The child does not return from here. */
 static pid_t fork_program(struct birth *birth)
 {
 	sigset_t all, before;
