@@ -122,14 +122,6 @@ has_limit() {
 	shows 'select(has("claim") and .project == "'"$1"'" and .memory_limit_bytes == '"$2"' and .gpu_seconds > 0 and .proof == "cgroup")'
 }
 
-# exports METRIC LABELS
-exports() {
-	local port
-	port=$(sed -n 's/.*serves at 127.0.0.1:0, port //p' "$T/exporter.err")
-	python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())' "http://127.0.0.1:$port/metrics" |
-		grep "^$1{.*,$2} "
-}
-
 nvidia_is_told() {
 	in_node "$LOADLINE" --sim doctor --no-trial | grep "^warn: kubernetes: NVIDIA's device plugin (nvidia-gpu.sock) serves the kubelet"
 }
@@ -153,9 +145,6 @@ QUARTER=$((35788 << 20))
 	loadline --sim status --json | jq -e -s '[.[] | select(has("claim")) | [.tenant, .class]] | sort == [["research", "low"], ["serving", "normal"]]'
 	# By the kubelet, and then by the device, which the runtime knows.
 	grep -q "^NVIDIA_VISIBLE_DEVICES=${CARD}[12]$" "$T/out/one"
-	start_as "$FIRST" exporter "$LOADLINE_BUILD/src/exporter/loadline-exporter" --listen 127.0.0.1:0
-	wait_for 60 exports loadline_job_memory_limit_bytes 'namespace="prod",pod="one-node1",container="main"'
-	exports loadline_job_gpu_seconds_total 'namespace="lab",pod="two-node1",container="main"'
 	# Beside NVIDIA's plugin, which serves its socket; one that is left behind is none.
 	in_node "$LOADLINE" --sim doctor --no-trial | grep "^ok: kubernetes: loadline-kubelet alone"
 	start_program nvidia in_node python3 -c "import signal, socket
