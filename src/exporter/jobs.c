@@ -24,6 +24,19 @@ static double or_nan(uint64_t limit)
 	return limit ? (double)limit : NAN;
 }
 
+/* Of "NAMESPACE/POD/CONTAINER", the labels of dcgm-exporter. */
+static void add_pod(struct ll_strbuf *labels, const char *pod)
+{
+	static const char *const names[] = {"namespace", "pod", "container"};
+	char part[LL_POD_SIZE];
+	for (size_t i = 0; *pod && i < sizeof names / sizeof *names; i++) {
+		size_t length = strcspn(pod, "/");
+		snprintf(part, sizeof part, "%.*s", (int)length, pod);
+		ll_prometheus_label(labels, names[i], part);
+		pod += length + (pod[length] == '/');
+	}
+}
+
 /* The name of a job without a tenant may be made of its command, and is left out. */
 static void add_labels(struct ll_strbuf *labels, const void *data)
 {
@@ -39,6 +52,7 @@ static void add_labels(struct ll_strbuf *labels, const void *data)
 		ll_prometheus_label(labels, "gpu", number);
 	}
 	ll_prometheus_label(labels, "UUID", row->card->uuid);
+	add_pod(labels, row->job->pod);
 }
 
 static const struct ll_message_sense_card *find_sensed(const struct ll_sensed *sensed, const char *uuid)

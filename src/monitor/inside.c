@@ -29,22 +29,41 @@ static char loader[] = "/lib64/ld-linux-x86-64.so.2";
 
 enum { OUTPUT_SIZE = 16384 };
 
-static int ask_job(struct ll_err *err)
+#define PAUSE_NS (20 * LL_NS_PER_MS)
+
+static int ask_job_once(const struct ll_place *place, int process_fd, uint64_t deadline_ns, struct ll_err *err)
 {
-	struct ll_place place;
 	struct ll_client client;
 	union ll_message message;
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
-	const struct ll_client_self self = {LOADLINE_VERSION, LL_ROLE_PROCESS, ll_process_open(getpid()), NULL};
-	int rc = ll_place_of_system(NULL, &place);
-	if (rc)
-		return rc;
-	rc = ll_client_open(&client, &place, &self, deadline_ns, err);
+	const struct ll_client_self self = {LOADLINE_VERSION, LL_ROLE_PROCESS, process_fd, NULL};
+	int rc = ll_client_open(&client, place, &self, deadline_ns, err);
 	ll_message_init(&message, LL_MESSAGE_OWN_JOB);
 	if (!rc)
 		rc = ll_client_request(&client, &message, NULL, 0, NULL, deadline_ns, err);
 	ll_client_close(&client);
 	return rc;
+}
+
+/* The job was made a moment ago. A loadlined that has started since then knows it when its monitor is back. */
+static int ask_job(struct ll_err *err)
+{
+	struct ll_place place;
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
+	int process_fd = ll_process_open(getpid()), rc = ll_place_of_system(NULL, &place);
+	if (rc)
+		return rc;
+	for (;;) {
+		struct ll_err why = {0};
+		rc = ask_job_once(&place, process_fd, deadline_ns, &why);
+		if (rc && ll_now_ns() < deadline_ns &&
+		    (ll_client_is_lost(rc) || rc == -ECONNREFUSED || rc == -ENOENT)) {
+			ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
+			continue;
+		}
+		if (rc)
+			*err = why;
+		return rc;
+	}
 }
 
 /* Has the loader list what it would load for a file, which runs nothing of it. The file is the library itself, which is

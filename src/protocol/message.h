@@ -280,6 +280,8 @@ struct ll_message_job {
 	uint64_t said; /* enum ll_set_field, enum ll_said: the limits that the user gave. The others may get defaults */
 	char project[LL_NAME_SIZE]; /* for the accounts; `run` allows the characters of a tenant's name; empty: none */
 	char name[LL_NAME_SIZE];    /* of the job, with the same characters; empty: none */
+	/* "NAMESPACE/POD/CONTAINER" of Kubernetes, as the runtime tells it; empty: none. Taken from root alone */
+	char pod[LL_POD_SIZE];
 };
 
 struct ll_message_accepted {
@@ -309,6 +311,7 @@ struct ll_message_job_row {
 	uint32_t processes;
 	char tenant[LL_NAME_SIZE];  /* the configured tenant; empty: no configuration is in force */
 	char project[LL_NAME_SIZE]; /* empty: none */
+	char pod[LL_POD_SIZE];      /* as in struct ll_message_job */
 };
 
 struct ll_message_process_row {

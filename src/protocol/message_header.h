@@ -12,6 +12,7 @@ enum {
 	LL_NAME_SIZE = 64,
 	LL_COMMAND_SIZE = 64,
 	LL_CGROUP_SIZE = 256,
+	LL_POD_SIZE = 384, /* names of 63, 253 and 63 characters */
 	LL_REASON_SIZE = 120,
 	LL_CARD_UUID_SIZE = 96,
 	LL_MOVE_REASON_SIZE = 160,

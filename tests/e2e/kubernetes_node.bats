@@ -122,6 +122,10 @@ has_limit() {
 	shows 'select(has("claim") and .project == "'"$1"'" and .memory_limit_bytes == '"$2"' and .gpu_seconds > 0 and .proof == "cgroup")'
 }
 
+nvidia_is_told() {
+	in_node "$LOADLINE" --sim doctor --no-trial | grep "^warn: kubernetes: NVIDIA's device plugin (nvidia-gpu.sock) serves the kubelet"
+}
+
 SIZES='version: 1
 tenants:
   - {name: serving, members: {kubernetes-namespaces: [prod]}}
@@ -141,6 +145,11 @@ QUARTER=$((35788 << 20))
 	loadline --sim status --json | jq -e -s '[.[] | select(has("claim")) | [.tenant, .class]] | sort == [["research", "low"], ["serving", "normal"]]'
 	# By the kubelet, and then by the device, which the runtime knows.
 	grep -q "^NVIDIA_VISIBLE_DEVICES=${CARD}[12]$" "$T/out/one"
+	# Beside NVIDIA's plugin, which serves its socket; one that is left behind is none.
+	in_node "$LOADLINE" --sim doctor --no-trial | grep "^ok: kubernetes: loadline-kubelet alone"
+	start_program nvidia in_node python3 -c "import signal, socket
+s = socket.socket(socket.AF_UNIX); s.bind('/var/lib/kubelet/device-plugins/nvidia-gpu.sock'); s.listen(); signal.pause()"
+	wait_for 60 nvidia_is_told
 	# It cannot have more of the card than its size.
 	pod memory home '{"loadline.dev/half": 1}' "$LOADLINE --sim status --json"
 	wait_for 60 grep -q "\"memory_total_bytes\":$HALF," "$T/out/memory"
@@ -181,4 +190,23 @@ QUARTER=$((35788 << 20))
 	wait_for 60 has_limit lab "$HALF"
 	wait_for 60 has_limit prod "$HALF"
 	wait_for 60 grep -q started "$T/out/three"
+}
+
+@test "pods come and go while plugin, loadlined and kubelet are killed: each has its size, none fails by us, nothing is left" {
+	begin <<<"$SIZES"
+	kill "$(pid_of service)"
+	in_node sh -c 'kill $(pidof loadline-kubelet)'
+	finish service
+	finish plugin
+	rm -f "$T/world/system/socket"
+	pod template prod '{}' true
+	mv "$T/node/pods/template.json" "$T/template.json"
+	export T NODE PLUGIN
+	start_program many nsenter -t "$NODE" -n /usr/bin/python3 "$BATS_TEST_DIRNAME/kubernetes_many.py" \
+		"${LOADLINE_PODS:-8}" "${LOADLINE_SEED:-$RANDOM}"
+	wait_for $((${LOADLINE_PODS:-8} * 60)) has_ended "$(pid_of many)"
+	finish many
+	cat "$T/many.err" "$T/many.out"
+	[ "$status" -eq 0 ]
+	echo "# $(tail -n 1 "$T/many.out")" >&3
 }

@@ -250,6 +250,7 @@ TEST(jobs_beyond_the_bound_are_added_up)
 		strcpy(cards[i].uuid, CARD);
 	}
 	strcpy(jobs[0].tenant, "research");
+	strcpy(jobs[1].pod, "prod/serve-7d9f-x2x1z/main");
 	world.figures.list.jobs = jobs;
 	world.figures.list.cards = cards;
 	world.figures.list.job_count = world.figures.list.card_count = MANY;
@@ -257,6 +258,8 @@ TEST(jobs_beyond_the_bound_are_added_up)
 	assert_int_equal(count_of(text, "\nloadline_job_memory_used_bytes{"), LL_EXPORTER_JOBS);
 	assert_has(text, "\nloadline_job_memory_used_bytes{job_number=\"1\",tenant=\"research\",uid=\"1001\",gpu=\"0\","
 			 "UUID=\"" CARD "\"} 1000\n");
+	assert_has(text, "\nloadline_job_memory_used_bytes{job_number=\"2\",tenant=\"(none)\",uid=\"1001\",gpu=\"0\","
+			 "UUID=\"" CARD "\",namespace=\"prod\",pod=\"serve-7d9f-x2x1z\",container=\"main\"} 1000\n");
 	assert_has(text, "{job_number=\"256\",tenant=\"(none)\",uid=\"1001\"");
 	assert_null(strstr(text, "job_number=\"257\""));
 	assert_has(text, "\nloadline_jobs_omitted 44\n");

@@ -287,9 +287,20 @@ static int bind_cards(struct ll_run_talk *talk, struct ll_run_settings *settings
 	return rc;
 }
 
+/* Writes "NAMESPACE/POD/CONTAINER"; an empty text if the runtime does not tell them. */
+static void name_pod(const json_t *config, char ret_pod[LL_POD_SIZE])
+{
+	const char *namespace = of_pod(config, "io.kubernetes.cri.sandbox-namespace", "io.kubernetes.pod.namespace");
+	const char *pod = of_pod(config, "io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name");
+	const char *name = of_pod(config, "io.kubernetes.cri.container-name", "io.kubernetes.container.name");
+	if (namespace && pod)
+		snprintf(ret_pod, LL_POD_SIZE, "%s/%s/%s", namespace, pod, name ? name : "");
+}
+
 static int make_job(const struct ll_cdi_container *container, struct ll_run_args *args, uint64_t said,
 		    struct ll_err *err)
 {
+	char pod[LL_POD_SIZE] = "";
 	struct ll_run_settings settings;
 	struct ll_run_talk talk = LL_RUN_TALK_NONE;
 	struct ll_driver *driver = NULL;
@@ -299,6 +310,7 @@ static int make_job(const struct ll_cdi_container *container, struct ll_run_args
 	    json_array_get(json_object_get(json_object_get(container->config, "process"), "args"), 0));
 	command = command ? command : "container";
 	talk.pid = container->pid;
+	name_pod(container->config, pod);
 	int rc = ll_run_args_settings(args, command, &settings, err);
 	if (!rc)
 		rc = open_cards(&driver, err);
@@ -314,6 +326,7 @@ static int make_job(const struct ll_cdi_container *container, struct ll_run_args
 				       .is_container = true,
 				       .project = args->project,
 				       .name = args->name,
+				       .pod = pod,
 				       .said = said};
 	if (!rc)
 		rc = ll_run_job_start(&job, &talk, &accepted, err);

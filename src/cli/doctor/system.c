@@ -1,9 +1,12 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -415,6 +418,48 @@ void ll_doctor_check_mps(struct ll_doctor *doctor)
 	check_daemon(doctor, &desk);
 	if (driver)
 		check_leftovers(doctor, &desk);
+}
+
+/* ---- Kubernetes ---- */
+
+/* Names a socket of the folder that begins so and is served: one that a program left behind stays there until the
+ * kubelet is started again. */
+static bool find_plugin(const char *folder, const char *begin, char ret_name[NAME_MAX + 1])
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	bool is_found = false;
+	DIR *files = opendir(folder);
+	for (const struct dirent *file; files && !is_found && (file = readdir(files));) {
+		LL_SCOPE_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", folder, file->d_name);
+		is_found = strncmp(file->d_name, begin, strlen(begin)) == 0 && length > 0 &&
+			   (size_t)length < sizeof address.sun_path &&
+			   connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+		if (is_found)
+			snprintf(ret_name, NAME_MAX + 1, "%s", file->d_name);
+	}
+	if (files)
+		closedir(files);
+	return is_found;
+}
+
+/* NVIDIA's device plugin names its sockets nvidia-gpu.sock and nvidia-mig-….sock, that of GKE nvidiaGPU-….sock. The
+ * folder is root's. */
+void ll_doctor_check_kubernetes(struct ll_doctor *doctor)
+{
+	static const char folder[] = "/var/lib/kubelet/device-plugins";
+	char own[NAME_MAX + 1], other[NAME_MAX + 1];
+	if (!find_plugin(folder, "loadline-", own))
+		return;
+	if (find_plugin(folder, "nvidia", other))
+		ll_doctor_warn(doctor,
+			       N_("kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false, or give the two "
+				  "plugins different cards"),
+			       "NVIDIA's device plugin (%s) serves the kubelet beside loadline-kubelet: it gives away "
+			       "whole the cards that loadline cuts",
+			       other);
+	else
+		ll_doctor_ok(doctor, "loadline-kubelet alone offers the cards to the kubelet");
 }
 
 /* ---- sharing ---- */

@@ -66,6 +66,8 @@ void ll_run_job_describe(const struct ll_run_job *job, union ll_message *ret_mes
 		ll_message_text_set(ret_message->job.project, sizeof ret_message->job.project, job->project);
 	if (job->name)
 		ll_message_text_set(ret_message->job.name, sizeof ret_message->job.name, job->name);
+	if (job->pod)
+		ll_message_text_set(ret_message->job.pod, sizeof ret_message->job.pod, job->pod);
 	struct ll_job_facts *facts = &ret_message->job.job;
 	facts->token[0] = job->settings->id;
 	if (getrandom(&facts->token[1], sizeof facts->token[1], 0) < 0)

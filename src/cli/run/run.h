@@ -320,6 +320,7 @@ struct ll_run_job {
 	bool is_container;   /* LL_JOB_CONTAINER */
 	const char *project; /* NULL: none */
 	const char *name;    /* NULL: none */
+	const char *pod;     /* as in struct ll_message_job; NULL: none */
 	uint64_t said;       /* as in struct ll_message_job */
 };
 

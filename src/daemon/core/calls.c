@@ -158,6 +158,7 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 				   .department_tenant = tenant,
 				   .project = message->project,
 				   .name = message->name,
+				   .pod = *container && !connection->uid ? message->pod : "",
 				   .container = container,
 				   .said = message->said,
 				   .monitor_fd = connection->process_fd,

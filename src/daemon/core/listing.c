@@ -33,6 +33,7 @@ static void make_job_row(const struct ll_server *server, const struct ll_job *jo
 	row->processes = count_processes(server, job);
 	memcpy(row->tenant, job->department_tenant, sizeof row->tenant);
 	memcpy(row->project, job->project, sizeof row->project);
+	memcpy(row->pod, job->pod, sizeof row->pod);
 }
 
 static void make_tenant_row(const struct ll_server *server, const struct ll_tenant *tenant,

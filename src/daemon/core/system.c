@@ -251,6 +251,7 @@ static int restore_job(struct ll_server *server, int fd)
 				   .department_tenant = kept.department_tenant,
 				   .project = message.job.project,
 				   .name = message.job.name,
+				   .pod = message.job.pod,
 				   .said = message.job.said,
 				   .monitor_fd = -1,
 				   .process_fd = fds[0],

@@ -120,6 +120,7 @@ void ll_job_describe(const struct ll_job *job, union ll_message *ret_message)
 	message->said = job->said;
 	memcpy(message->project, job->project, sizeof message->project);
 	memcpy(message->name, job->name, sizeof message->name);
+	memcpy(message->pod, job->pod, sizeof message->pod);
 }
 
 /* The new monitor reads the job from the socket, and registers it as the old one did. */
@@ -230,6 +231,7 @@ static int add_job(struct ll_server *server, const struct ll_job_call *call, str
 	job->began_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
 	ll_message_text_set(job->project, sizeof job->project, call->project);
 	ll_message_text_set(job->name, sizeof job->name, call->name);
+	ll_message_text_set(job->pod, sizeof job->pod, call->pod);
 	ll_message_text_set(job->container, sizeof job->container, call->container);
 	job->has_group = *job->container;
 	struct ll_upkeep *upkeep = calloc(1, sizeof *upkeep);

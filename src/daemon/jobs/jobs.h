@@ -123,6 +123,7 @@ struct ll_job {
 	char department_tenant[LL_NAME_SIZE]; /* the configured tenant (of_jobs.c); empty: none */
 	char project[LL_NAME_SIZE];           /* for the accounts; empty: none */
 	char name[LL_NAME_SIZE];              /* that its user gave it; empty: none */
+	char pod[LL_POD_SIZE];                /* as in struct ll_message_job */
 	int64_t began_s;                      /* since 1970; when this loadlined learnt of it */
 	uint64_t refused_ns;                  /* when it was last refused memory beyond its limit; 0: never */
 	uint32_t status;                      /* of its first process, as waitpid() gives it */
@@ -531,9 +532,9 @@ void ll_takeover_log(struct ll_takeover_told *told, const struct ll_job_facts *f
 struct ll_job_call {
 	struct ll_connection *connection;
 	const struct ll_job_facts *facts;
-	const char *department_tenant; /* of_jobs.c */
-	const char *project, *name;    /* empty: none */
-	uint64_t said;                 /* as in struct ll_message_job */
+	const char *department_tenant;    /* of_jobs.c */
+	const char *project, *name, *pod; /* empty: none */
+	uint64_t said;                    /* as in struct ll_message_job */
 	int monitor_fd, process_fd, lifeline_fd;
 	const char *container; /* its control group (ll_job_group_of_container) */
 	const int *page_fds;   /* page and orders of a former daemon, copied; NULL: there are none */

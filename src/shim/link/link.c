@@ -436,8 +436,10 @@ int ll_connection_tell(enum ll_message_kind kind, unsigned slot, uint64_t token)
 
 /* ---- a program that has the library and no LOADLINE_RUN: it may be in the control group of a job ---- */
 
-/* A program that is in the group of a job waits so long for loadlined, which may be starting again. */
+/* A program that is in the group of a job waits so long for loadlined, which may be starting again. One in a container
+ * has a job for certain; a loadlined that has just started may not know it yet, until its monitor is back. */
 #define JOB_WAIT_NS (1000 * LL_NS_PER_MS)
+#define CONTAINER_WAIT_NS (5000 * LL_NS_PER_MS)
 #define JOB_PAUSE_NS (20 * LL_NS_PER_MS)
 
 static bool may_be_in_job(void)
@@ -477,17 +479,17 @@ static int ask_once(const struct ll_run_settings *system, uint64_t until_ns, str
 	return ll_run_settings_read(message.own_settings.text, ret_settings);
 }
 
-static int ask_for_job(const char *sim_folder, struct ll_run_settings *ret_settings)
+static int ask_for_job(const char *sim_folder, bool is_certain, struct ll_run_settings *ret_settings)
 {
 	struct ll_run_settings system = {.id = 0};
 	struct ll_place place;
-	uint64_t until_ns = ll_now_ns() + JOB_WAIT_NS;
+	uint64_t until_ns = ll_now_ns() + (is_certain ? CONTAINER_WAIT_NS : JOB_WAIT_NS);
 	if (ll_place_of_system(sim_folder, &place))
 		return -ENOENT;
 	memcpy(system.place, place.name, sizeof system.place);
 	for (;;) {
 		int rc = ask_once(&system, until_ns, ret_settings);
-		if (!may_pass(rc) || ll_now_ns() >= until_ns)
+		if (!(may_pass(rc) || (is_certain && rc == -ENOENT)) || ll_now_ns() >= until_ns)
 			return rc ? -ENOENT : 0;
 		ll_sleep_until_ns(ll_now_ns() + JOB_PAUSE_NS);
 	}
@@ -497,7 +499,7 @@ int ll_port_find_job(struct ll_run_settings *ret_settings)
 {
 	int code = errno;
 	LL_SCOPE_NO_CANCEL;
-	int rc = may_be_in_job() ? ask_for_job(getenv("LOADLINE_SIM_DIR"), ret_settings) : -ENOENT;
+	int rc = may_be_in_job() ? ask_for_job(getenv("LOADLINE_SIM_DIR"), false, ret_settings) : -ENOENT;
 	errno = code;
 	return rc;
 }
@@ -518,7 +520,8 @@ int ll_port_find_container_job(struct ll_run_settings *ret_settings, bool *ret_m
 	struct ll_place place;
 	struct ll_run_settings settings;
 	LL_SCOPE_NO_CANCEL;
-	int rc = ask_for_job(NULL, &settings);
+	bool may_go_on = access(LL_CONTAINER_OPTIONAL, F_OK) == 0;
+	int rc = ask_for_job(NULL, !may_go_on, &settings);
 	if (!rc && !ll_place_of_system(NULL, &place)) {
 		/* loadlined tells where its socket is outside. */
 		memcpy(settings.place, place.name, sizeof settings.place);
@@ -526,7 +529,7 @@ int ll_port_find_container_job(struct ll_run_settings *ret_settings, bool *ret_m
 		*strrchr(settings.folder, '/') = '\0';
 		*ret_settings = settings;
 	}
-	*ret_may_go_on = access(LL_CONTAINER_OPTIONAL, F_OK) == 0;
+	*ret_may_go_on = may_go_on;
 	errno = code;
 	return rc;
 }
