@@ -27,6 +27,7 @@ IN_FLIGHT_S = 0.15
 LOOK_S, KILL_S, RESTART_S = 0.4, 1.2, 0.1
 # Against hangs, on a host however busy.
 DEADLINE_S = 300
+PF_EXITING = 4  # of the kernel's flags of a process, proc(5)
 
 JOB = """#!/bin/sh
 # FITS BEYOND PROGRAMS SECONDS: what can be allocated, and then what cannot if there is a limit (MiB).
@@ -40,6 +41,18 @@ for pid in $pids; do
 done
 echo complete
 """
+
+
+def read_file(path):
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def is_alive(pid):
+    flags = read_file(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return bool(flags) and flags[0] not in "ZX" and not int(flags[6]) & PF_EXITING
 
 
 class Job:
@@ -105,12 +118,11 @@ class Node:
         """(job, card, MiB) of each process on a card."""
         out = subprocess.run([f"{self.soak.build}/sim/loadline-simctl", "show"], env=self.environment, check=True, capture_output=True, text=True)
         for card, pid, mib in re.findall(r"card (\d+), pid (\d+), ([0-9.]+) MiB", out.stdout):
-            try:
-                group = pathlib.Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
-            except OSError:
-                continue
+            group = read_file(f"/proc/{pid}/cgroup")
             job = re.search(rf"/slurm_{self.name}/uid_\d+/job_(\d+)", group)
-            yield job and int(job[1]), int(card), float(mib), int(pid)
+            # A process that ends leaves its group first.
+            if job or is_alive(pid):
+                yield job and int(job[1]), int(card), float(mib), int(pid)
 
 
 class Soak:
@@ -203,7 +215,7 @@ class Soak:
                 return
             group = self.chance.choice(groups)
             job = self.jobs.get(int(group.rpartition("_")[2]))
-            pids = [int(pid) for path in glob.glob(f"{group}/**/cgroup.procs", recursive=True) for pid in self.read(path).split()]
+            pids = [int(pid) for path in glob.glob(f"{group}/**/cgroup.procs", recursive=True) for pid in read_file(path).split()]
             if not job or not pids:
                 return
             job.killed_by = what
@@ -216,13 +228,6 @@ class Soak:
                 subprocess.run(["scancel", *(["--signal=KILL", "--full"] if what == "signal" else []), str(job.number)], check=False,
                                capture_output=True)
         self.counts[what] += 1
-
-    @staticmethod
-    def read(path):
-        try:
-            return pathlib.Path(path).read_text(encoding="utf-8")
-        except OSError:
-            return ""
 
     # ---- what must hold ----
 
@@ -241,7 +246,7 @@ class Soak:
 
     def check_output(self, job):
         """Of its last run; an earlier one may have left half of a line."""
-        out = self.read(self.folder / "out" / str(job.number))
+        out = read_file(self.folder / "out" / str(job.number))
         is_complete = out.rstrip().endswith("complete")
         allocs = re.findall(r"^alloc (\w+)$", out, re.M)
         if allocs and allocs[0] != "ok" or len(allocs) > 1 and allocs[1] != ("2" if job.mem_mib else "ok"):
@@ -260,7 +265,8 @@ class Soak:
         """Slurm takes a node out of service if a prolog fails there."""
         states = self.states()
         if any("drain" in state or "down" in state for state in states):
-            raise SystemExit(f"nodes are {states}: " + self.ask("sinfo", "-R", "-h", "-o", "%n %E"))
+            told = [line for path in self.folder.glob("slurmd-*.err") for line in read_file(path).splitlines() if "loadline" in line]
+            raise SystemExit("\n".join([f"nodes are {states}: {self.ask('sinfo', '-R', '-h', '-o', '%E')}", *told[-10:]]))
 
     def check_jobs(self):
         ended = self.ask("scontrol", "show", "jobs", "-o")
@@ -271,7 +277,7 @@ class Soak:
             is_complete = self.check_output(job)
             self.counts["complete"] += is_complete
             if not job.killed_by and not (is_complete and state and state[1] == "COMPLETED"):
-                lost.append(f"job {number} is {state and state.groups()}: {self.read(self.folder / 'out' / str(number))}")
+                lost.append(f"job {number} is {state and state.groups()}: {read_file(self.folder / 'out' / str(number))}")
         if lost:
             raise SystemExit("\n".join(lost))
 
@@ -284,7 +290,7 @@ class Soak:
             left += glob.glob(f"/sys/fs/cgroup/freezer/slurm_{node.name}/uid_*/job_*")
         uids = {str(int(subprocess.check_output(["id", "-u", user]))) for user in USERS}
         for path in glob.glob("/proc/[0-9]*/status"):
-            text = self.read(path)
+            text = read_file(path)
             uid = re.search(r"^Uid:\t(\d+)", text, re.M)
             if uid and uid[1] in uids and "State:\tZ" not in text:
                 left.append(f"process {path}: {text.splitlines()[0]}")
