@@ -1,5 +1,7 @@
 /* What part of its cards a job has, by Slurm's texts. */
 #include <errno.h>
+/* Jobs by number, in 26.05 and later. */
+#define SLURM_BACKWARD_COMPAT
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <stdlib.h>
