@@ -1,4 +1,5 @@
 /* The process that stands for a Slurm job in loadlined. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -478,11 +479,16 @@ bool ll_spank_is_bound(const struct ll_spank_record *record)
 	return ll_cgroup_read_slurm_job(record->pid, its, sizeof its) == 0 && strcmp(own, its) == 0;
 }
 
-void ll_spank_end(const struct ll_spank_record *record)
+static bool is_there(const struct ll_spank_record *record)
 {
 	struct ll_process_stat stat;
+	return record->pid && ll_process_stat_of(record->pid, &stat) == 0 && stat.start_ticks == record->start_ticks;
+}
+
+void ll_spank_end(const struct ll_spank_record *record)
+{
 	LL_SCOPE_CLOSE int fd = record->pid ? ll_process_open(record->pid) : -1;
-	if (fd >= 0 && ll_process_stat_of(record->pid, &stat) == 0 && stat.start_ticks == record->start_ticks)
+	if (fd >= 0 && is_there(record))
 		kill(record->pid, SIGKILL);
 }
 
@@ -550,4 +556,22 @@ void ll_spank_record_remove(const struct ll_spank_config *config, uint32_t job)
 	char path[PATH_MAX];
 	name_file(config, job, "", path);
 	unlink(path);
+}
+
+void ll_spank_records_sweep(const struct ll_spank_config *config)
+{
+	const struct dirent *entry;
+	DIR *folder = opendir(config->folder);
+	while (folder && (entry = readdir(folder))) {
+		char *end;
+		struct ll_spank_record record;
+		uint32_t job = (uint32_t)strtoul(entry->d_name, &end, 10);
+		if (end == entry->d_name || *end)
+			continue;
+		if (ll_spank_record_read(config, job, &record, NULL) == 0 && record.pid && !is_there(&record))
+			ll_spank_record_remove(config, job);
+		ll_strbuf_fini(&record.text);
+	}
+	if (folder)
+		closedir(folder);
 }

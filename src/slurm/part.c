@@ -111,7 +111,7 @@ static int ask_job(const char *node, struct ll_spank_job *job, const char *node_
 {
 	job_info_msg_t *answer = NULL;
 	int rc = -ESRCH;
-	if (slurm_load_job(&answer, job->id, SHOW_DETAIL))
+	if (slurm_load_job(&answer, job->id, SHOW_DETAIL | SHOW_LOCAL))
 		return ll_err_set(err, -EIO, "slurmctld does not tell job %u: %s", job->id, slurm_strerror(errno));
 	for (uint32_t i = 0; i < answer->record_count; i++) {
 		const slurm_job_info_t *info = &answer->job_array[i];

@@ -1,6 +1,6 @@
-"""Jobs of two users at random over the nodes of a Slurm whose files are written: slurm_soak.py FOLDER BUILD LOADLINE COUNT SEED NODE...
+"""Jobs of two users at random over the nodes of a Slurm whose files are written: slurm_soak.py FOLDER BUILD LOADLINE COUNT SECONDS SEED NODE...
 
-slurmd, loadlined and jobs are killed amid it, and started again as systemd does. Each job must get what its shards are, and no more, by the
+COUNT jobs, or as many as there is time for. slurmd, loadlined and jobs are killed amid it, and started again as systemd does. Each job must get what its shards are, and no more, by the
 simulated cards' own account; a job that nobody killed must complete; in the end nothing may be left. Everything that this starts ends
 with the process namespace that it has to be in: it kills by number."""
 import collections
@@ -126,8 +126,9 @@ class Node:
 
 
 class Soak:
-    def __init__(self, folder, build, loadline, count, seed, names):
-        self.folder, self.build, self.loadline, self.count = pathlib.Path(folder), build, loadline, count
+    def __init__(self, folder, build, loadline, count, seconds, seed, names):
+        self.folder, self.build, self.loadline = pathlib.Path(folder), build, loadline
+        self.count, self.seconds = count, seconds
         self.chance = random.Random(seed)
         self.jobs, self.counts = {}, collections.Counter()
         self.looks = 0
@@ -182,7 +183,7 @@ class Soak:
     # ---- jobs ----
 
     def submit(self):
-        shards = self.chance.choice((0, 1, 2, 3, 4, 4, 8, 16))
+        shards = self.chance.choice((0, 1, 2, 3, 4, 4, 8, 12))
         cards = 1 if shards else self.chance.choice((1, 1, 2))
         own_mib = self.card_mib * shards // SHARDS if shards else self.card_mib
         mem_mib = self.chance.randrange(4000, own_mib) if self.chance.random() < 0.3 else own_mib if shards else 0
@@ -197,8 +198,11 @@ class Soak:
         self.jobs[number] = Job(number, shards, cards, mem_mib)
 
     def running(self):
-        rows = (line.split() for line in self.ask("squeue", "-h", "-o", "%i %t").splitlines())
-        return {int(row[0]): row[1] for row in rows if row}
+        rows = [line.split(maxsplit=2) for line in self.ask("squeue", "-h", "-o", "%i %t %r").splitlines() if line]
+        for number, _, reason in rows:
+            if "held" in reason:
+                self.ask("scontrol", "release", number)
+        return {int(row[0]): row[1] for row in rows}
 
     # ---- what is killed ----
 
@@ -262,11 +266,19 @@ class Soak:
         return is_complete
 
     def check_nodes(self):
-        """Slurm takes a node out of service if a prolog fails there."""
-        states = self.states()
-        if any("drain" in state or "down" in state for state in states):
-            told = [line for path in self.folder.glob("slurmd-*.err") for line in read_file(path).splitlines() if "loadline" in line]
-            raise SystemExit("\n".join([f"nodes are {states}: {self.ask('sinfo', '-R', '-h', '-o', '%E')}", *told[-10:]]))
+        """Slurm takes a node out of service if a prolog fails there. It also does so if slurmd is killed between the request for the prolog and
+        that for the job: the next slurmd waits for the first one in vain. Then a person lets node and job go on."""
+        names = [line.split()[0] for line in self.ask("sinfo", "-h", "-N", "-o", "%N %T").splitlines() if "drain" in line or "down" in line]
+        if not names:
+            return
+        told = [line for path in self.folder.glob("slurmd-*.err") for line in read_file(path).splitlines()
+                if re.search("prolog|spank|status|signal", line, re.I)]
+        in_vain = sum("REQUEST_LAUNCH_PROLOG notification failed" in line for line in told)
+        if in_vain <= self.counts["slurmd_in_vain"] or any("error: loadline" in line for line in told):
+            raise SystemExit("\n".join([f"{names}: {self.ask('sinfo', '-R', '-h', '-o', '%E')}", *told[-40:]]))
+        self.counts["slurmd_in_vain"] = in_vain
+        for name in names:
+            self.ask("scontrol", "update", f"nodename={name}", "state=resume")
 
     def check_jobs(self):
         ended = self.ask("scontrol", "show", "jobs", "-o")
@@ -302,6 +314,8 @@ class Soak:
         queue = {}
         while len(self.jobs) < self.count or queue:
             now_s = time.monotonic()
+            if now_s - began_s > self.seconds:
+                self.count = len(self.jobs)
             for node in self.nodes:
                 node.tend()
             before, queue = set(queue), self.running()
@@ -337,8 +351,8 @@ class Soak:
 
 
 def main():
-    folder, build, loadline, count, seed, *names = sys.argv[1:]
-    Soak(folder, build, loadline, int(count), int(seed), names).run()
+    folder, build, loadline, count, seconds, seed, *names = sys.argv[1:]
+    Soak(folder, build, loadline, int(count), int(seconds), int(seed), names).run()
 
 
 if __name__ == "__main__":
