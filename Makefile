@@ -6,7 +6,7 @@ DESTDIR ?=
 ARGS ?=
 PART ?=
 
-.PHONY: help deps build hold quick check check-all gpu-check install install-user uninstall deb bundle release format clean
+.PHONY: help deps build hold quick check check-all gpu-check install install-user uninstall slurm-plugin deb bundle release format clean
 
 help:
 	@echo 'make hold [ARGS=...]       install what is missing, build what hold runs, hold a card at 50 % (real, or else simulated)'
@@ -17,6 +17,7 @@ help:
 	@echo 'make deps | build | format | clean'
 	@echo 'make install | uninstall [PREFIX=/usr/local] [DESTDIR=]'
 	@echo 'make install-user          install into ~/.local, for one user, without root'
+	@echo 'make slurm-plugin SLURM=FOLDER  build spank_loadline.so in build-slurm for the Slurm whose headers are in FOLDER/slurm'
 	@echo 'make deb                   install what is missing, build the Debian packages in build-deb'
 	@echo 'make bundle                after it, one tar of them and of all that they need, for machines without internet'
 	@echo 'make release               tag, tarball, packages, bundles, notes and sums of this version in build-release'
@@ -63,6 +64,13 @@ install-user: build
 
 uninstall: $(BUILD)/build.ninja
 	@tools/uninstall '$(BUILD)' '$(PREFIX)' '$(DESTDIR)'
+
+# Slurm loads a plugin of its own series alone.
+slurm-plugin:
+	@test -e '$(SLURM)/slurm/spank.h' || { echo "make slurm-plugin SLURM=FOLDER: no slurm/spank.h in '$(SLURM)'" >&2; exit 1; }
+	CPPFLAGS='-isystem $(abspath $(SLURM))' meson setup $$(test ! -d build-slurm || echo --wipe) build-slurm -Dslurm=enabled -Dtests=disabled --buildtype=release
+	ninja -C build-slurm src/slurm/spank_loadline.so
+	@echo "build-slurm/src/slurm/spank_loadline.so"
 
 deb:
 	@tools/deps build deb

@@ -91,7 +91,7 @@ static int show_world(struct ll_err *err)
 	int rc = enter_world(&w, err);
 	if (rc < 0)
 		return rc;
-	printf("world %s: driver %s, CUDA %u.%u, %.1f s old\n", sim_world_folder(), w->driver_version,
+	printf("world %s: driver %s, CUDA %u.%u, %.3f s old\n", sim_world_folder(), w->driver_version,
 	       w->cuda_version / 1000, w->cuda_version % 1000 / 10, (double)(w->now_ns - w->born_ns) * 1e-9);
 	printf("nvml: %llu calls\n", (unsigned long long)__atomic_load_n(&w->nvml_calls, __ATOMIC_RELAXED));
 	for (uint32_t i = 0; i < w->slot_count; i++)

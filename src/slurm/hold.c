@@ -1,4 +1,5 @@
 /* The process that stands for a Slurm job in loadlined. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,6 +27,10 @@ enum { WORDS = 40, WORD_SIZE = 64, TEXT_MAX = 1 << 16, FILE_MAX = 1 << 20, MODE_
 
 /* Slurm's own limit for a prolog is longer (PrologEpilogTimeout, none by default). */
 #define START_NS (20 * LL_NS_PER_S)
+
+/* After an end of loadlined systemd starts the next one, and the sensor comes to it: a second on a free host. */
+#define RETURN_NS (10 * LL_NS_PER_S)
+#define PAUSE_NS (50 * LL_NS_PER_MS)
 
 /* Signals that a user sends to the whole job are not for it: KILL is what Slurm ends jobs with. */
 #define SLEEP "trap '' HUP INT QUIT USR1 USR2 ALRM; echo ready; exec sleep infinity >/dev/null 2>&1"
@@ -89,6 +94,12 @@ static void close_node(struct node *node)
 	ll_policy_fini(&node->policy);
 	ll_sensed_fini(&node->sensed);
 	ll_client_close(&node->client);
+}
+
+static bool has_ended(const struct node *node)
+{
+	struct pollfd end = {.fd = node->client.fd};
+	return poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR));
 }
 
 static const struct ll_message_sense_card *find_card(const struct node *node, unsigned index)
@@ -299,7 +310,7 @@ static int run_command(const struct ll_spank_config *config, const struct comman
 	close(ends[0]);
 	if (rc == -EPIPE) {
 		*ret_blame = LL_SPANK_JOB;
-		ll_err_set(err, -EACCES, "%s", answer.length ? first_line(&answer) : "loadline run has ended");
+		rc = ll_err_set(err, -EACCES, "%s", answer.length ? first_line(&answer) : "loadline run has ended");
 	} else if (rc) {
 		ll_err_set(err, rc, "%s run: %s", config->program, strerror(-rc));
 	} else {
@@ -354,21 +365,40 @@ static int fill_command(struct command *command, const struct ll_spank_config *c
 	return 0;
 }
 
-int ll_spank_start(const struct ll_spank_config *config, const struct ll_spank_job *job,
-		   const struct ll_spank_options *options, struct ll_spank_record *ret_record,
-		   enum ll_spank_blame *ret_blame, struct ll_err *err)
+/* -EAGAIN, -EPIPE, -ECONNRESET: loadlined ends or begins just now. */
+static int start_once(const struct ll_spank_config *config, const struct ll_spank_job *job,
+		      const struct ll_spank_options *options, struct ll_spank_record *record,
+		      enum ll_spank_blame *ret_blame, struct ll_err *err)
 {
 	struct command command = {.cards = LL_STRBUF_INIT};
 	struct node node = {.client = {.fd = -1}};
-	*ret_record = (struct ll_spank_record){.text = LL_STRBUF_INIT};
 	*ret_blame = LL_SPANK_NODE;
 	int rc = open_node(config, &node, err);
 	if (!rc)
 		rc = fill_command(&command, config, &node, job, options, ret_blame, err);
-	close_node(&node);
 	if (!rc)
-		rc = run_command(config, &command, ret_record, ret_blame, err);
+		rc = run_command(config, &command, record, ret_blame, err);
+	if (rc && has_ended(&node)) {
+		*ret_blame = LL_SPANK_NODE;
+		rc = ll_err_set(err, -EAGAIN, "loadlined has ended meanwhile");
+	}
+	close_node(&node);
 	ll_strbuf_fini(&command.cards);
+	return rc;
+}
+
+int ll_spank_start(const struct ll_spank_config *config, const struct ll_spank_job *job,
+		   const struct ll_spank_options *options, struct ll_spank_record *ret_record,
+		   enum ll_spank_blame *ret_blame, struct ll_err *err)
+{
+	uint64_t until_ns = ll_now_ns() + RETURN_NS;
+	int rc;
+	*ret_record = (struct ll_spank_record){.text = LL_STRBUF_INIT};
+	while ((rc = start_once(config, job, options, ret_record, ret_blame, err)) &&
+	       (rc == -EAGAIN || ll_client_is_lost(rc)) && ll_now_ns() < until_ns) {
+		ll_strbuf_reset(&ret_record->text);
+		ll_sleep_until_ns(ll_now_ns() + PAUSE_NS);
+	}
 	return rc;
 }
 
@@ -449,11 +479,16 @@ bool ll_spank_is_bound(const struct ll_spank_record *record)
 	return ll_cgroup_read_slurm_job(record->pid, its, sizeof its) == 0 && strcmp(own, its) == 0;
 }
 
-void ll_spank_end(const struct ll_spank_record *record)
+static bool is_there(const struct ll_spank_record *record)
 {
 	struct ll_process_stat stat;
+	return record->pid && ll_process_stat_of(record->pid, &stat) == 0 && stat.start_ticks == record->start_ticks;
+}
+
+void ll_spank_end(const struct ll_spank_record *record)
+{
 	LL_SCOPE_CLOSE int fd = record->pid ? ll_process_open(record->pid) : -1;
-	if (fd >= 0 && ll_process_stat_of(record->pid, &stat) == 0 && stat.start_ticks == record->start_ticks)
+	if (fd >= 0 && is_there(record))
 		kill(record->pid, SIGKILL);
 }
 
@@ -521,4 +556,22 @@ void ll_spank_record_remove(const struct ll_spank_config *config, uint32_t job)
 	char path[PATH_MAX];
 	name_file(config, job, "", path);
 	unlink(path);
+}
+
+void ll_spank_records_sweep(const struct ll_spank_config *config)
+{
+	const struct dirent *entry;
+	DIR *folder = opendir(config->folder);
+	while (folder && (entry = readdir(folder))) {
+		char *end;
+		struct ll_spank_record record;
+		uint32_t job = (uint32_t)strtoul(entry->d_name, &end, 10);
+		if (end == entry->d_name || *end)
+			continue;
+		if (ll_spank_record_read(config, job, &record, NULL) == 0 && record.pid && !is_there(&record))
+			ll_spank_record_remove(config, job);
+		ll_strbuf_fini(&record.text);
+	}
+	if (folder)
+		closedir(folder);
 }

@@ -1,5 +1,7 @@
 /* What part of its cards a job has, by Slurm's texts. */
 #include <errno.h>
+/* Jobs by number, in 26.05 and later. */
+#define SLURM_BACKWARD_COMPAT
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +111,7 @@ static int ask_job(const char *node, struct ll_spank_job *job, const char *node_
 {
 	job_info_msg_t *answer = NULL;
 	int rc = -ESRCH;
-	if (slurm_load_job(&answer, job->id, SHOW_DETAIL))
+	if (slurm_load_job(&answer, job->id, SHOW_DETAIL | SHOW_LOCAL))
 		return ll_err_set(err, -EIO, "slurmctld does not tell job %u: %s", job->id, slurm_strerror(errno));
 	for (uint32_t i = 0; i < answer->record_count; i++) {
 		const slurm_job_info_t *info = &answer->job_array[i];

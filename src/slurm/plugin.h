@@ -83,8 +83,8 @@ enum ll_spank_blame { LL_SPANK_NODE, LL_SPANK_JOB };
 
 /*
  * Makes the job in loadlined: starts `loadline run` with its limits as the job's user, which becomes a process that
- * sleeps. The job lasts as long as this process, and those that Slurm starts in it. text of *ret_record is freed by the
- * caller.
+ * sleeps. The job lasts as long as this process, and those that Slurm starts in it. If loadlined ends meanwhile, the
+ * next one is waited for, up to 10 s. text of *ret_record is freed by the caller.
  */
 int ll_spank_start(const struct ll_spank_config *config, const struct ll_spank_job *job,
 		   const struct ll_spank_options *options, struct ll_spank_record *ret_record,
@@ -108,5 +108,8 @@ int ll_spank_record_read(const struct ll_spank_config *config, uint32_t job, str
 int ll_spank_record_write(const struct ll_spank_config *config, uint32_t job, const struct ll_spank_record *record,
 			  struct ll_err *err);
 void ll_spank_record_remove(const struct ll_spank_config *config, uint32_t job);
+
+/* Removes those whose process has ended: Slurm runs no epilog for a job if slurmd is killed amid it. */
+void ll_spank_records_sweep(const struct ll_spank_config *config);
 
 #endif

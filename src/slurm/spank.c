@@ -228,8 +228,10 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **words)
 	struct ll_err err = {0};
 	(void)spank;
 	int rc = ll_spank_config_read(count, words, getenv("SLURMD_NODENAME"), &config, &err);
-	if (!rc && !(rc = read_job(&job, &err)))
+	if (!rc && !(rc = read_job(&job, &err))) {
 		forget_job(&config, job.id);
+		ll_spank_records_sweep(&config);
+	}
 	if (rc)
 		slurm_error("loadline: %s", err.text);
 	return 0;

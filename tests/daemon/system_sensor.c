@@ -139,7 +139,12 @@ TEST(a_round_counts_as_a_whole_and_stays_when_the_sensor_ends)
 	connect_sensor();
 	send_card(CARD, 0, 0, 0);
 	send_card(OTHER_CARD, 1, 0, 0);
-	assert_true(sees_cards(0));
+	/* Several looks: loadlined may take the messages of two connections in any order. */
+	for (int i = 0; i < 3; i++) {
+		read_as(FIRST_UID, &sensed);
+		assert_true(sensed.end.silent_ns == UINT64_MAX && !sensed.card_count);
+		ll_sensed_fini(&sensed);
+	}
 	send_end();
 	wait_for(sees_cards(2));
 	/* Half a round of a sensor that ends is dropped. */

@@ -1,4 +1,5 @@
 # Jobs of a real Slurm on simulated cards: each is held to its part of a card, or is refused.
+# shellcheck disable=SC2153 # slurm_helper.bash sets NODE and NODES
 export NEEDS="src/slurm/spank_loadline.so slurmctld slurmd srun munged"
 load helper
 load jobs_helper
@@ -186,4 +187,91 @@ ended() {
 	wait_for 20 ran_twice "$job" || { cat "$T/history"; false; }
 	wait_for 60 is_empty "$T/state"
 	wait_for 60 used_card "$NODE" thesis
+}
+
+# counted NODE: the world's age, the seconds of card 0 that its only program has had, and the most memory of the card that was ever in use, MiB:
+# at one moment, by the card's own account.
+counted() {
+	on "$1" simctl show | awk '/^world/ { age = $(NF - 2) } /^card 0/ { most = $(NF - 1) } / on the card/ { sub(/ s on the card.*/, ""); had = $NF }
+		END { print age, had + 0, most }'
+}
+
+# has_much NODE SECONDS: of the card's time.
+has_much() {
+	local had
+	read -r _ had _ <<<"$(counted "$1")"
+	expect '$had >= $least' --argjson had "$had" --argjson least "$2"
+}
+
+# A host that is late keeps a program off its card, and never on it: no span may have more than a quarter, and how much less the host's lateness
+# takes is measured (doc/slurm.md).
+@test "4 of 16 shards are a quarter of the card's memory and time for a program that asks for all, without an option" {
+	start_slurm
+	local age had most before_age before_had part best=0
+	cat >"$T/out/greedy" <<-EOF
+		#!/bin/sh
+		$(memory context alloc 32000 alloc 16000 alloc 8000 alloc 4000 alloc 2000 alloc 1000 alloc 500 alloc 250 alloc 100 alloc 50 alloc 20 alloc 10 alloc 4 alloc 2)
+		exec $LOADLINE_BUILD/tests/e2e/launcher 1
+	EOF
+	chmod 755 "$T/out/greedy"
+	start_program greedy srun --gres=shard:4 "$T/out/greedy"
+	wait_for 60 has_much "$NODE" 1
+	for _ in {1..5}; do
+		read -r before_age before_had _ <<<"$(counted "$NODE")"
+		wait_for 60 has_much "$NODE" "$(jq -n "$before_had + 2")"
+		read -r age had most <<<"$(counted "$NODE")"
+		part=$(jq -n "($had - $before_had) / ($age - $before_age) * 100")
+		echo "# $part % of the time" >&3
+		expect '$part <= 26.5' --argjson part "$part"
+		best=$(jq -n "[$best, $part] | max")
+	done
+	echo "# $most MiB" >&3
+	expect '$part >= 5 and $memory >= 23.5 and $memory <= 26.5' --argjson part "$best" --argjson memory "$(jq -n "$most / 143771 * 100")"
+}
+
+# is_over: nothing of a job is left on the node.
+is_over() {
+	is_empty "$T/state" && ! compgen -G "/sys/fs/cgroup/freezer/slurm_$NODE/uid_0/job_*" >/dev/null
+}
+
+# measure_start FILE GROUP: adds to the file how long an srun takes, and the processors' time of the group meanwhile, ms.
+measure_start() {
+	local began ended before after
+	read -r before <"$2/cpuacct.usage"
+	began=${EPOCHREALTIME/./}
+	# shellcheck disable=SC2016
+	bash -c 'echo $$ >"$1/cgroup.procs"; exec srun --gres=shard:1 true' - "$2"
+	ended=${EPOCHREALTIME/./}
+	wait_for 60 is_over
+	read -r after <"$2/cpuacct.usage"
+	echo "$(jq -n "($ended - $began) / 1000") $(jq -n "($after - $before) / 1000000")" >>"$1"
+}
+
+# quartiles FILE COLUMN
+quartiles() {
+	cut -d' ' -f"$2" "$1" | sort -n | awk '{ all[NR] = $1 } END { printf "%.0f (%.0f to %.0f)", all[int((NR + 1) / 2)], all[int((NR + 3) / 4)], all[int((3 * NR + 1) / 4)] }'
+}
+
+@test "a job's start with the plugin and without it: measured, in turn (SLURM_STARTS of each)" {
+	[ -n "${SLURM_STARTS-}" ] || skip "a measurement: SLURM_STARTS=30"
+	local group=/sys/fs/cgroup/cpuacct/slurm_start-$$ i way name
+	start_slurm
+	NODES+=("start-$$") # it is removed as their groups are
+	mkdir "$group"
+	for name in slurmctld "slurmd-$NODE" "loadlined-$NODE"; do
+		pid_of "$name" >"$group/cgroup.procs"
+	done
+	printf '%s\n' '#!/bin/sh' >"$T/etc/prolog.sh"
+	mv "$T/etc/plugstack.conf" "$T/etc/with"
+	: >"$T/etc/without"
+	for ((i = 0; i < SLURM_STARTS + 2; i++)); do
+		for way in without with; do
+			cp "$T/etc/$way" "$T/etc/plugstack.conf"
+			measure_start "$T/$way.ms" "$group"
+		done
+		[ "$i" -ne 1 ] || rm "$T/without.ms" "$T/with.ms"
+	done
+	for way in without with; do
+		echo "# $way: $(quartiles "$T/$way.ms" 1) ms to its end, $(quartiles "$T/$way.ms" 2) ms of processors (median, quartiles)" >&3
+	done
 }

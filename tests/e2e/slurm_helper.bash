@@ -48,13 +48,13 @@ start_slurmd() {
 	wait_for 60 node_is "$1" idle
 }
 
-# start_slurm [NODE]...: with a card of 16 shards each; one node, n1, unless told. Without root, or where a process cannot have
-# control groups of its own, the test is skipped.
-start_slurm() {
-	local node file
+# write_slurm NODE...: the files of a cluster whose nodes have CARDS cards each (1 unless told) of SHARDS shards (16). Without root, or
+# where a process cannot have control groups of its own, the test is skipped.
+write_slurm() {
+	local node file card cards=${CARDS:-1}
+	local gres=gpu:h200:$cards,shard:$((cards * ${SHARDS:-16}))
 	[ "$(id -u)" -eq 0 ] || skip "only root's slurmd can run jobs of several users"
 	[ -w /sys/fs/cgroup/freezer ] || skip "Slurm needs control groups here: version 1 with a freezer"
-	[ $# -gt 0 ] || set -- n1
 	NODES=()
 	PORT=$((20000 + $$ % 4000 * 10))
 	chmod 755 "$T"
@@ -63,15 +63,15 @@ start_slurm() {
 	mkdir "$T/spool" "$T/dev" "$T/slurmctld"
 	head -c 128 /dev/urandom >"$T/munge/key"
 	chmod 400 "$T/munge/key"
-	mknod "$T/dev/nvidia0" c 195 0
+	for ((card = 0; card < cards; card++)); do
+		mknod "$T/dev/nvidia$card" c 195 "$card"
+	done
 	mkdir -m 777 "$T/out"
-	start_program munged munged -F --socket="$T/munge/socket" --key-file="$T/munge/key" --log-file="$T/munge/log" \
-		--pid-file="$T/munge/pid" --seed-file="$T/munge/seed"
 	doc_file prolog.sh | sed "s|/run/loadline/|$T/world/\$SLURMD_NODENAME/system/|; s|/etc/slurm|$T/etc|" >"$T/etc/prolog.sh"
 	sed -i '1{h;d}; 2{G}' "$T/etc/prolog.sh"
 	chmod 755 "$T/etc/prolog.sh"
 	for file in slurm.conf gres.conf cgroup.conf plugstack.conf; do
-		doc_file "$file" | sed "s|/etc/slurm|$T/etc|g; s|/dev/nvidia\[0-7\]|$T/dev/nvidia0|; s|Gres=gpu:h200:8,shard:128|Gres=gpu:h200:1,shard:16|; s|Name=shard Count=128|Name=shard Count=16|" >"$T/etc/$file"
+		doc_file "$file" | sed "s|/etc/slurm|$T/etc|g; s|/dev/nvidia\[0-7\]|$T/dev/nvidia[0-$((cards - 1))]|; s|Name=shard Count=128|Name=shard Count=${gres##*:}|" >"$T/etc/$file"
 	done
 	sed -i "/^NodeName/d; /^PartitionName/d" "$T/etc/slurm.conf"
 	sed -i "s|spank_loadline.so|$PLUGIN loadline=$LOADLINE state=$T/state sim=$T/world/%n|" "$T/etc/plugstack.conf"
@@ -96,17 +96,26 @@ start_slurm() {
 	EOF
 	for node; do
 		NODES+=("$node-$$")
-		echo "NodeName=$node-$$ NodeHostname=localhost NodeAddr=127.0.0.1 Port=$((++PORT)) CPUs=16 RealMemory=1000 Gres=gpu:h200:1,shard:16" >>"$T/etc/slurm.conf"
+		echo "NodeName=$node-$$ NodeHostname=localhost NodeAddr=127.0.0.1 Port=$((++PORT)) CPUs=16 RealMemory=1000 Gres=$gres" >>"$T/etc/slurm.conf"
 	done
 	echo "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=YES" >>"$T/etc/slurm.conf"
 	export SLURM_CONF=$T/etc/slurm.conf
+}
+
+# start_slurm [NODE]...: one node, n1, unless told.
+start_slurm() {
+	local node
+	[ $# -gt 0 ] || set -- n1
+	write_slurm "$@"
+	start_program munged munged -F --socket="$T/munge/socket" --key-file="$T/munge/key" --log-file="$T/munge/log" \
+		--pid-file="$T/munge/pid" --seed-file="$T/munge/seed"
 	start_program slurmctld slurmctld -D -i
 	for node in "${NODES[@]}"; do
 		mkdir -m 777 "$(world "$node")"
 		on "$node" loadline --sim status >/dev/null
 		start_loadlined "$node"
 		start_sensor "$node"
-		wait_for 60 doctor_says "$node" "^ok: sensor: 1 cards"
+		wait_for 60 doctor_says "$node" "^ok: sensor: ${CARDS:-1} cards"
 	done
 	wait_for 60 eval 'scontrol ping | grep -q UP'
 	for node in "${NODES[@]}"; do

@@ -360,7 +360,9 @@ bool ll_machine_handle(struct ll_connection *connection, const union ll_message 
 	if (machine->sensor != connection)
 		next->card_count = next->process_count = 0;
 	machine->sensor = connection;
-	machine->heard_ns = ll_now_ns();
+	/* Before the first report is whole there are no cards to tell. */
+	if (machine->heard_ns || message->header.kind == LL_MESSAGE_SENSE_END)
+		machine->heard_ns = ll_now_ns();
 	switch (message->header.kind) {
 	case LL_MESSAGE_SENSE_CARD:
 		if (make_room(&next->cards, next->card_count, &next->card_room, sizeof *next->cards,

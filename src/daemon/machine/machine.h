@@ -66,7 +66,7 @@ const struct ll_machine_card *ll_machine_card_find(const struct ll_server *serve
 /* Changes whenever cards appear, disappear, are lost or come back. 0: no sensor has reported yet. */
 uint64_t ll_machine_card_changes(const struct ll_server *server);
 
-/* Time since the sensor's last message; UINT64_MAX: none has ever come. A sensor reports each 5 s. */
+/* Time since the sensor's last message; UINT64_MAX: no whole report has come. A sensor reports each 5 s. */
 uint64_t ll_machine_silent_ns(const struct ll_server *server);
 
 /* ---- between the files of this folder ---- */
