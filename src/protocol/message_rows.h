@@ -535,7 +535,7 @@ struct ll_message_sense_drained {
 struct ll_message_sense_end {
 	struct ll_message_header header;
 	uint32_t cards, processes;
-	uint64_t silent_ns;          /* of SENSED: since the sensor's last message; UINT64_MAX: no whole report has come */
+	uint64_t silent_ns; /* of SENSED: since the sensor's last message; UINT64_MAX: no whole report has come */
 	char reason[LL_REASON_SIZE]; /* why there are no cards: no driver, … Empty: there are some */
 };
 
