@@ -482,7 +482,8 @@ bool ll_spank_is_bound(const struct ll_spank_record *record)
 static bool is_there(const struct ll_spank_record *record)
 {
 	struct ll_process_stat stat;
-	return record->pid && ll_process_stat_of(record->pid, &stat) == 0 && stat.start_ticks == record->start_ticks;
+	return record->pid && ll_process_stat_of(record->pid, &stat) == 0 && !stat.is_dead &&
+	       stat.start_ticks == record->start_ticks;
 }
 
 void ll_spank_end(const struct ll_spank_record *record)

@@ -334,8 +334,6 @@ class Soak:
                 self.check_nodes()
                 look_at_s = time.monotonic() + LOOK_S
             time.sleep(0.1)
-        for node in self.nodes:  # its epilog removes what jobs without one have left
-            self.ask("srun", "-w", node.name, "--gres=shard:1", "true")
         left = self.until_nothing_left()
         self.check_jobs()
         if left:
@@ -344,12 +342,19 @@ class Soak:
                           "killed_jobs": sum(1 for job in self.jobs.values() if job.killed_by), **self.counts}))
 
     def until_nothing_left(self):
-        until_s = time.monotonic() + 60
-        while (left := self.check_left()) and time.monotonic() < until_s:
+        """The epilog of a later job removes what a job without one has left."""
+        until_s, next_s = time.monotonic() + 60, 0
+        while True:
+            if time.monotonic() > next_s:
+                for node in self.nodes:
+                    self.ask("srun", "-w", node.name, "--gres=shard:1", "true")
+                next_s = time.monotonic() + 5
+            left = self.check_left()
+            if not left or time.monotonic() > until_s:
+                return left
             for node in self.nodes:
                 node.tend()
             time.sleep(0.2)
-        return left
 
 
 def main():
