@@ -48,7 +48,7 @@ settings() {
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/lib/loadline/loadline-sensor" "$PREFIX/lib/systemd/system/loadline-sensor.service"
 	# Only this unit may open the driver, which tells the devices of containers.
 	grep -qx "ExecStartPost=-+${PREFIX#"$ROOT"}/bin/loadline cdi generate --folder /run/cdi" "$PREFIX/lib/systemd/system/loadline-sensor.service"
-	! grep -q "cdi generate" "$PREFIX/lib/systemd/system/loadlined.service"
+	[ "$(grep -c "cdi generate" "$PREFIX/lib/systemd/system/loadlined.service")" = 0 ]
 	grep -qx "ExecStart=${PREFIX#"$ROOT"}/lib/loadline/loadline-exporter" "$PREFIX/lib/systemd/system/loadline-exporter.service"
 	[ -s "$PREFIX/share/loadline/prometheus/loadline.rules.yml" ]
 	grep -q "^ExecStopPost=.* exec ${PREFIX#"$ROOT"}/lib/loadline/loadline-keeper fence off'$" "$PREFIX/lib/systemd/system/loadline-keeper.service"
