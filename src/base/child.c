@@ -196,12 +196,7 @@ static int relay_fd(void)
 	return write_fd;
 }
 
-/*
- * ---- in the child, between vfork and exec: only system calls ----
- *
- * The child has this process's memory until it executes its program, and its caller waits. A copy of the memory would
- * cost more than all else that a start costs. So no signal handler may run in the child.
- */
+/* ---- in the child, between fork and exec: only system calls ---- */
 
 /* The data that the parent prepares for the child. */
 struct birth {
@@ -250,6 +245,14 @@ static int arrange_fds(struct birth *birth)
 
 static void set_family(const struct birth *birth)
 {
+	if (birth->child->flags & LL_CHILD_ORPHAN) {
+		setsid();
+		pid_t pid = fork();
+		if (pid < 0)
+			tell_and_exit(birth->tell_fd, errno);
+		if (pid > 0)
+			_exit(0);
+	}
 	if (birth->child->flags & LL_CHILD_OWN_GROUP)
 		setpgid(0, 0);
 	if (birth->child->flags & LL_CHILD_MORTAL) {
@@ -259,36 +262,14 @@ static void set_family(const struct birth *birth)
 	}
 }
 
-/* exec would do that, but only after the mask is taken off. */
-static void drop_handlers(void)
-{
-	struct sigaction now, none = {.sa_handler = SIG_DFL};
-	for (int number = 1; number < NSIG; number++) {
-		bool has_handler =
-		    sigaction(number, NULL, &now) == 0 &&
-		    ((now.sa_flags & SA_SIGINFO) || (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN));
-		if (has_handler)
-			sigaction(number, &none, NULL);
-	}
-}
-
 static _Noreturn void become_program(struct birth *birth)
 {
 	sigset_t none;
-	if (birth->child->flags & LL_CHILD_ORPHAN) {
-		setsid();
-		pid_t pid = vfork();
-		if (pid < 0)
-			tell_and_exit(birth->tell_fd, errno);
-		if (pid > 0)
-			_exit(0);
-	}
 	set_family(birth);
 	int code = arrange_fds(birth);
 	if (code)
 		tell_and_exit(birth->tell_fd, code);
 	signal(SIGPIPE, SIG_DFL);
-	drop_handlers();
 	if (birth->child->flags & LL_CHILD_DETACHED)
 		detach_self();
 	sigemptyset(&none);
@@ -336,13 +317,13 @@ static int wait_for_exec(pid_t pid, int tell_fd, bool is_orphan)
 	return code;
 }
 
-/* The child does not return from here. */
+/* No signal handler of the caller runs in the child. */
 static pid_t fork_program(struct birth *birth)
 {
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pid_t pid = vfork();
+	pid_t pid = fork();
 	if (pid == 0)
 		become_program(birth);
 	int code = errno;

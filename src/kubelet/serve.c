@@ -347,7 +347,7 @@ static void on_event(const grpc_event *event)
 
 static void name_socket(const struct session *session, const char *name, char ret_path[PATH_SIZE])
 {
-	snprintf(ret_path, PATH_SIZE, "%s/%s", session->service->folder, name);
+	snprintf(ret_path, PATH_SIZE, "%.255s/%.255s", session->service->folder, name);
 }
 
 /* 0: it is not there. */
