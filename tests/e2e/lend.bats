@@ -149,7 +149,7 @@ load lend_helper
 	state_as "$SECOND" "$guest" '.state == "waiting" and .restarts == 1'
 	wait_for 60 eval "loadline --sim history --state requeued --json | jq -s -e '[.[].number] == [$guest]'"
 	restart_loadlined
-	start_sensor
+	wait_for 60 has_queue
 	wait_for 60 is_at guest waiting
 	ends_well owner
 	wait_for 60 grep -q "^restart 1 of bash on " "$log"
@@ -324,7 +324,7 @@ loan() {
 	work "$FIRST" owner 50G
 	at_work owner
 	restart_loadlined
-	start_sensor
+	wait_for 60 has_queue
 	wait_for 60 is_at owner running
 	wait_for 60 is_at guest recalled
 	ends_well owner

@@ -27,7 +27,12 @@ restart_loadlined() {
 # start_sensor: when it has reported, there is a queue.
 start_sensor() {
 	start_sensor_as
-	wait_for 60 eval 'loadline --sim queue list >"$T/list.out" 2>&1'
+	wait_for 60 has_queue
+}
+
+# has_queue: a sensor has reported. One that ran before loadlined was restarted comes back by itself.
+has_queue() {
+	loadline --sim queue list >"$T/list.out" 2>&1
 }
 
 # start_queue: the same with a sensor.
