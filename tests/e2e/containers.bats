@@ -5,16 +5,6 @@ load helper
 load jobs_helper
 load service_helper
 
-# crun takes control groups of version 1 or of version 2, not both at once, so version 2 is out of its sight where version 1 is
-# mounted.
-MACHINE='
-	if grep -q " cgroup " /proc/self/mounts; then
-		for mounted in $(awk "\$3 == \"cgroup2\" { print \$2 }" /proc/self/mounts); do umount --lazy "$mounted"; done
-	fi
-	mount --bind "$1" /run/cdi
-	shift
-	exec "$@"'
-
 podman_here() {
 	unshare --mount --propagation private bash -c "$MACHINE" - "$T/cdi" "${podman[@]}" "$@"
 }

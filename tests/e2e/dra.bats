@@ -13,13 +13,7 @@ tenants: [{name: all, members: {kubernetes-namespaces: [lab]}}]
 kubernetes: [{resource: loadline.dev/any, claims: true}]'
 
 begin() {
-	[ "$(id -u)" -eq 0 ] || skip "loadlined of all users is root's here"
-	/usr/bin/python3 -c 'import grpc' 2>/dev/null || skip "needs python3-grpcio"
-	config_file
-	scenario "cards 2"
-	open_world
-	start_loadlined
-	describe
+	begin_node
 	mkdir -p "$T/kubelet" "$T/api/account" "$T/api/claims/lab"
 	make_certificate
 	start_api
@@ -98,15 +92,6 @@ unprepared() {
 }
 
 # ---- containers ----
-
-# As in containers.bats.
-MACHINE='
-	if grep -q " cgroup " /proc/self/mounts; then
-		for mounted in $(awk "\$3 == \"cgroup2\" { print \$2 }" /proc/self/mounts); do umount --lazy "$mounted"; done
-	fi
-	mount --bind "$1" /run/cdi
-	shift
-	exec "$@"'
 
 make_image() {
 	local link

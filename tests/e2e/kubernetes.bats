@@ -6,13 +6,7 @@ load service_helper
 load kubernetes_helper
 
 begin() {
-	[ "$(id -u)" -eq 0 ] || skip "loadlined of all users is root's here"
-	/usr/bin/python3 -c 'import grpc' 2>/dev/null || skip "needs python3-grpcio"
-	config_file
-	scenario "cards 2"
-	open_world
-	start_loadlined
-	describe
+	begin_node
 	start_peer
 	start_plugin
 }

@@ -16,6 +16,17 @@ describe() {
 	loadline --sim cdi generate --folder "$T/cdi" --config "$T/conf"
 }
 
+# begin_node: what a node has before the plugin or the driver is started.
+begin_node() {
+	[ "$(id -u)" -eq 0 ] || skip "loadlined of all users is root's here"
+	/usr/bin/python3 -c 'import grpc' 2>/dev/null || skip "needs python3-grpcio"
+	config_file
+	scenario "cards 2"
+	open_world
+	start_loadlined
+	describe
+}
+
 start_plugin() {
 	start_program plugin "$PLUGIN" --devices "$T/cdi/loadline-cut.json" --kubelet "${1-$T/kubelet/plugins}"
 }

@@ -78,3 +78,14 @@ remove_groups() {
 		find "$GROUPS_ROOT" -depth -type d -exec rmdir {} + 2>/dev/null || true
 	done
 }
+
+# Of a shell in a mount namespace, MACHINE FOLDER COMMAND...: the folder is /run/cdi. crun takes control groups of version 1 or of
+# version 2, not both at once, so version 2 is out of its sight where version 1 is mounted.
+# shellcheck disable=SC2016,SC2034 # it is for that shell; the tests of containers read it
+MACHINE='
+	if grep -q " cgroup " /proc/self/mounts; then
+		for mounted in $(awk "\$3 == \"cgroup2\" { print \$2 }" /proc/self/mounts); do umount --lazy "$mounted"; done
+	fi
+	mount --bind "$1" /run/cdi
+	shift
+	exec "$@"'
