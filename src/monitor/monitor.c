@@ -276,9 +276,14 @@ static void pass_signal(const struct monitor *monitor, const struct ll_message_s
 		ll_tree_signal_process(fd, number);
 }
 
-/* The job was refused, or the connection. The daemon's table of descriptors may be full for a while. */
+/* The job was refused, or the connection. The daemon's table of descriptors may be full for a while. A job that lost
+ * its place gets another one, for which `run` asks first. */
 static void take_refusal(struct monitor *monitor, int code)
 {
+	if (code == -ESTALE && monitor->run_fd >= 0) {
+		monitor->job.header.kind = 0;
+		return;
+	}
 	monitor->is_second = code == -EBUSY;
 	if (code == -ENOTSUP || code == -EPERM)
 		return;

@@ -246,7 +246,8 @@ struct ll_message_decision_job {
  * or REFUSED (-ENOENT: there is no queue; -EACCES: the configuration does not allow the job; -EAGAIN: LL_ADMIT_NO_WAIT;
  * -EBUSY: ask again, the sensor has not reported yet, or a job that comes again has not ended; -ECANCELED: wait_ns are
  * over, or it was canceled). The end of the connection before ADMITTED cancels. After ADMITTED the job registers within
- * 10 s, else its place is free again.
+ * 10 s, else its place is free again. A loadlined that knows of no place refuses the job with -ESTALE: `run` then asks
+ * with ADMIT again.
  *
  * QUEUE requests the queue: QUEUE_ROW and QUEUE_WINDOW messages, then QUEUE_END; or REFUSED (-ENOENT). QUEUE_ACT
  * changes the queue; reply: ACCEPTED or REFUSED. SIGNAL goes to a job's monitor: the job's first process shall get the

@@ -295,7 +295,7 @@ load queue_helper
 	start_queue
 	run as "$FIRST" /usr/bin/python3 "$T/register_job.py" "$T/world/system/socket"
 	echo "$output"
-	[[ $output == "refused -13 the job has no place on the cards"* ]]
+	[[ $output == "refused -116 the job has no place on the cards"* ]]
 	stop service TERM
 	write_config
 	sed -i '/^cards:/,/parts/d; s/guarantee: .*//' "$T/conf/loadline.yaml"
@@ -457,6 +457,34 @@ saved() {
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 60 grep -q "cards=GPU-.*,GPU-" "$T/first.out"
 	queue '.[0].queued | .state == "running" and .card_count == 2'
+}
+
+@test "a job whose loadlined is killed between its place and its registration asks the next one for a place" {
+	start_queue
+	run_as "$FIRST" first --cards 4 --time 2h
+	wait_for 60 grep -q "cards=GPU-" "$T/first.out"
+	run_as "$FIRST" second --cards 4 --time 1h
+	wait_for 60 says second "is number 1 in the queue"
+	# Its monitor takes the place that it gets, and it does not come for it.
+	kill -STOP "$(pid_of second)"
+	stop first TERM
+	wait_for 60 queue '.[0].queued.state == "starting"'
+	restart_loadlined
+	wait_for 60 has_queue
+	kill -CONT "$(pid_of second)"
+	wait_for 60 grep -q "cards=GPU-.*,GPU-" "$T/second.out"
+	[ "$(grep -c "WARN the job has lost its place on the cards, and asks for another one" "$T/second.err")" -eq 1 ]
+	queue '.[0].queued | .state == "running" and .card_count == 4'
+	# So too if it comes too late, for which it waits longer.
+	run_as "$FIRST" third --cards 4 --time 1h
+	wait_for 60 says third "is number 1 in the queue"
+	kill -STOP "$(pid_of third)"
+	stop second TERM
+	wait_for 60 queue '.[0].queued.state == "starting"'
+	wait_for 60 queue 'length == 0'
+	kill -CONT "$(pid_of third)"
+	wait_for 60 says third "waits, because a place of this user was not used"
+	says third "the job has lost its place on the cards, and asks for another one"
 }
 
 # on_terminal COLUMNS FILE COMMAND...: what the command writes on a terminal of that width.

@@ -32,11 +32,10 @@ state_of() {
 
 @test "no job is submitted past the queue: it waits for a loadlined that starts, and is refused without one" {
 	own_setup
+	STATE=$T/state-of-service # without it the next loadlined may give the cards of a running job whose monitor is not back yet
 	start_queue
-	submit_as "$FIRST" --cards 4 --time 1h -- sh -c 'echo began; exec sleep 300'
-	# With its place alone it would be lost: the next loadlined knows it by its registration.
-	wait_for 60 grep -qsx began "$T/home-$FIRST/loadline-1.out"
-	queue '[.[].queued.state] == ["running"]'
+	submit_as "$FIRST" --cards 4 --time 1h -- sleep 300
+	wait_for 60 jq -e '.jobs[0].has_run' "$STATE/queue.json"
 	stop service KILL
 	start_program late bash -c "cd $T/home-$FIRST && exec setpriv --reuid $FIRST --regid $FIRST --clear-groups env XDG_STATE_HOME=$T/home-$FIRST '$LOADLINE' --sim submit --cards 4 -- echo past"
 	wait_for 60 says late "the system's loadlined does not serve; the job waits for it"

@@ -181,6 +181,8 @@ int ll_run_job_start(const struct ll_run_job *job, struct ll_run_talk *talk, str
 	}
 	if (!rc)
 		*ret_accepted = message.accepted;
+	if (rc == -ESTALE) /* the job begins anew */
+		return rc;
 	/* Also after a refusal: the monitor tries again. */
 	int kept = keep_lifeline(talk->lifeline_fd, rc ? NULL : err);
 	return rc ? rc : kept;

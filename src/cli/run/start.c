@@ -292,6 +292,8 @@ static int join_job(struct start *start, struct ll_run_talk *talk, struct ll_err
 		ll_err_exit_with(&why, LL_EXIT_REFUSED);
 	} else if (rc == -EACCES) {
 		ll_err_hint(&why, "`loadline limits` tells what you may have");
+	} else if (rc == -ESTALE) {
+		ll_err_hint(&why, "`loadline doctor` tells more");
 	} else if (rc && needs_governing(start)) {
 		ll_err_wrap(&why, "limits cannot be put in force");
 		ll_err_hint(&why, "--allow-ungoverned runs it nevertheless, without limits");
@@ -306,17 +308,32 @@ static int join_job(struct start *start, struct ll_run_talk *talk, struct ll_err
 	return rc;
 }
 
+/* A place is lost if loadlined is killed before the job registers, or the job comes for it too late. Who loses it ASKS
+ * times on end gives up. */
+enum { ASKS = 5 };
+
 /* Chooses the cards, and makes the command a job that may use them. visible becomes the new value of
  * CUDA_VISIBLE_DEVICES, or stays empty if that stays as it is. */
 static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_err *err)
 {
+	const struct ll_run_settings settings = start->settings;
 	LL_SCOPE_STRBUF struct ll_strbuf place = LL_STRBUF_INIT;
 	struct ll_run_talk talk = LL_RUN_TALK_NONE;
-	int rc = wait_for_place(start, &talk, &place, err);
-	if (!rc)
-		rc = choose_cards(start, err);
-	if (!rc)
-		rc = join_job(start, &talk, err);
+	int rc = -ESTALE;
+	for (unsigned asked = 0; rc == -ESTALE && asked < ASKS; asked++) {
+		if (asked) {
+			ll_log(LL_LOG_WARN, "the job has lost its place on the cards, and asks for another one");
+			start->settings = settings;
+			ll_strbuf_reset(&place);
+			free(start->cards);
+			start->cards = NULL;
+		}
+		rc = wait_for_place(start, &talk, &place, err);
+		if (!rc)
+			rc = choose_cards(start, err);
+		if (!rc)
+			rc = join_job(start, &talk, err);
+	}
 	if (!rc) /* with the limits that the configuration of the machine gave */
 		rc = check_cards(start, err);
 	ll_run_talk_end(&talk);

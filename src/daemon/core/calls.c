@@ -170,8 +170,9 @@ static bool handle_job(struct ll_connection *connection, struct ll_message_job *
 		ll_connection_refuse(connection, rc, reason_of_job(rc));
 		return true;
 	}
-	if (ll_admission_claim(connection->server, message, call.page_fds, tenant, &why)) {
-		ll_connection_refuse(connection, -EACCES, why.text);
+	rc = ll_admission_claim(connection->server, message, call.page_fds, tenant, &why);
+	if (rc) {
+		ll_connection_refuse(connection, rc == -ESTALE ? rc : -EACCES, why.text);
 		return true;
 	}
 	rc = ll_job_register(connection->server, &call, &job);

@@ -581,7 +581,8 @@ int ll_admission_claim(const struct ll_server *server, struct ll_message_job *me
 		return ll_department_admit(server, message, page_fds, ret_tenant, err);
 	if (page_fds)
 		ll_takeover_log(&server->admission->told, facts, false);
-	ll_err_set(err, -EACCES, "the job has no place on the cards");
+	/* A new job may have asked for it, and be late, or its place may have been a former loadlined's. */
+	ll_err_set(err, page_fds ? -EACCES : -ESTALE, "the job has no place on the cards");
 	return ll_err_hint(err, "this machine has a queue: `loadline run` asks it");
 }
 

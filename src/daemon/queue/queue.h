@@ -78,7 +78,8 @@ void ll_admission_set_limits(struct ll_admission *admission, const struct ll_job
 /*
  * A job registers. If it has a place, its limits become those of the place, and ret_tenant its tenant. Without a queue,
  * and if the job is known, comes from a former daemon or is taken over (job_upkeep.c), ll_department_admit decides.
- * -EACCES: it has no place. Other errors: ll_department_admit.
+ * -ESTALE: it has no place, and may ask for one (again). -EACCES: so too, but it runs already. Other errors:
+ * ll_department_admit.
  */
 int ll_admission_claim(const struct ll_server *server, struct ll_message_job *message, const int *page_fds,
 		       char ret_tenant[LL_NAME_SIZE], struct ll_err *err);
