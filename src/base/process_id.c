@@ -80,6 +80,24 @@ bool ll_process_parse_uids(const char *status, uint32_t ret_uids[4])
 	return next;
 }
 
+/* "NSpid:	4711	1": a number for each namespace from that of /proc down. */
+bool ll_process_parse_nested(const char *status)
+{
+	const char *line = strstr(status, "\nNSpid:");
+	char *next = NULL;
+	if (!line)
+		return false;
+	strtol(line + strlen("\nNSpid:"), &next, 10);
+	next += strspn(next, "\t ");
+	return *next >= '0' && *next <= '9';
+}
+
+bool ll_process_is_nested(pid_t pid)
+{
+	char text[1 << 14];
+	return ll_process_read_file(pid, "status", text, sizeof text) > 0 && ll_process_parse_nested(text);
+}
+
 int ll_process_read_stat(const char *name, struct ll_process_stat *ret_stat)
 {
 	char path[40], text[1024];

@@ -41,6 +41,11 @@ ssize_t ll_process_read_file(pid_t pid, const char *name, char *ret_text, size_t
  * of the process is in the first line, where a line break is escaped. */
 bool ll_process_parse_uids(const char *status, uint32_t ret_uids[4]);
 
+/* Whether the process is in a PID namespace below that of /proc, as in most containers: from the same text, or read.
+ * What cannot be read is not. */
+bool ll_process_parse_nested(const char *status);
+bool ll_process_is_nested(pid_t pid);
+
 /* This process. */
 struct ll_process_id ll_process_self(void);
 

@@ -84,6 +84,7 @@ struct ll_subject {
 	int pidfd;
 	pid_t pid;
 	uint32_t uids[4]; /* real, effective, saved, of the file system */
+	bool is_nested;   /* in a PID namespace of its own, as in a container */
 	char group[LL_GROUP_SIZE];
 };
 

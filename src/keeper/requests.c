@@ -173,8 +173,8 @@ static int check_outside(const struct ll_keeper *keeper, const struct ll_keeper_
 	uint64_t job;
 	if (!ll_subject_is_of(subject, request->uid))
 		return ll_err_set(err, -EPERM, "the process is not of uid %u", request->uid);
-	if (request->uid == 0 || request->uid == keeper->client)
-		return ll_err_set(err, -EPERM, "the process is root's or loadlined's");
+	if ((request->uid == 0 && !subject->is_nested) || request->uid == keeper->client)
+		return ll_err_set(err, -EPERM, "the process is root's and in no container, or loadlined's");
 	if (ll_group_find_job(&keeper->hierarchy.groups, subject->group, &uid, &job))
 		return ll_err_set(err, -EPERM, "the process is in the group of a job");
 	int is_open = keeper->is_simulated ? 1 : ll_device_is_open(keeper->proc, subject->pid);

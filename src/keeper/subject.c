@@ -27,10 +27,11 @@ static int read_file(const char *proc, pid_t pid, const char *file, struct ll_st
 	return rc == -ENOENT ? -ESRCH : rc;
 }
 
-static int read_uids(const char *proc, struct ll_subject *subject)
+static int read_status(const char *proc, struct ll_subject *subject)
 {
 	LL_SCOPE_STRBUF struct ll_strbuf text = LL_STRBUF_INIT;
 	int rc = read_file(proc, subject->pid, "status", &text);
+	subject->is_nested = !rc && ll_process_parse_nested(text.buf);
 	return rc ? rc : ll_process_parse_uids(text.buf, subject->uids) ? 0 : -EIO;
 }
 
@@ -55,7 +56,7 @@ int ll_subject_read(const char *proc, int pidfd, pid_t pid, struct ll_subject *r
 		return -ESRCH;
 	if (own != pid)
 		return -ESTALE;
-	int rc = read_uids(proc, &subject);
+	int rc = read_status(proc, &subject);
 	if (!rc)
 		rc = ll_subject_read_group(proc, &subject);
 	if (!rc)

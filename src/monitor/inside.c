@@ -48,7 +48,7 @@ static int ask_job_once(const struct ll_place *place, int process_fd, uint64_t d
 static int ask_job(struct ll_err *err)
 {
 	struct ll_place place;
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
+	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_RETURN_NS;
 	int process_fd = ll_process_open(getpid()), rc = ll_place_of_system(NULL, &place);
 	if (rc)
 		return rc;

@@ -24,6 +24,10 @@ struct ll_programs;
 /* The time for which a command waits for a reply. */
 #define LL_CLIENT_REPLY_NS UINT64_C(5000000000)
 
+/* The time in which another loadlined follows one that has ended, and knows the cards and the jobs that run: systemd
+ * starts it, its sensor comes to it, and so do the monitors. A second on a machine that is free. */
+#define LL_CLIENT_RETURN_NS UINT64_C(10000000000)
+
 /* The program that connects. */
 struct ll_client_self {
 	const char *version; /* version of this program */

@@ -48,7 +48,8 @@ enum ll_keeper_call {
 	LL_KEEPER_REMOVE = 6,
 	/* Sends `signal` (TERM or KILL) to the process `pid`, which uses a card and is in the group of no job
 	 * (`ungoverned` of the configuration). Descriptor: a pidfd of the process. All its uids must be `uid`, which is
-	 * neither root's nor loadlined's, and it must have a device file of a card open. job is 0 */
+	 * not loadlined's, and root's in a PID namespace of its own alone (a container); and it must have a device file
+	 * of a card open. job is 0 */
 	LL_KEEPER_SIGNAL_OUTSIDE = 7,
 	/* The processes in the group of the job get at most `bytes` of the memory of each device that the kernel's
 	 * controller dmem knows (Linux 6.14). 0: no limit. -ENOTSUP: the kernel has no such controller here, or no

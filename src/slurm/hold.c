@@ -27,9 +27,6 @@ enum { WORDS = 40, WORD_SIZE = 64, TEXT_MAX = 1 << 16, FILE_MAX = 1 << 20, MODE_
 
 /* Slurm's own limit for a prolog is longer (PrologEpilogTimeout, none by default). */
 #define START_NS (20 * LL_NS_PER_S)
-
-/* After an end of loadlined systemd starts the next one, and the sensor comes to it: a second on a free host. */
-#define RETURN_NS (10 * LL_NS_PER_S)
 #define PAUSE_NS (50 * LL_NS_PER_MS)
 
 /* Signals that a user sends to the whole job are not for it: KILL is what Slurm ends jobs with. */
@@ -391,7 +388,7 @@ int ll_spank_start(const struct ll_spank_config *config, const struct ll_spank_j
 		   const struct ll_spank_options *options, struct ll_spank_record *ret_record,
 		   enum ll_spank_blame *ret_blame, struct ll_err *err)
 {
-	uint64_t until_ns = ll_now_ns() + RETURN_NS;
+	uint64_t until_ns = ll_now_ns() + LL_CLIENT_RETURN_NS;
 	int rc;
 	*ret_record = (struct ll_spank_record){.text = LL_STRBUF_INIT};
 	while ((rc = start_once(config, job, options, ret_record, ret_blame, err)) &&

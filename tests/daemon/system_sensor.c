@@ -130,6 +130,25 @@ TEST(only_root_and_the_user_of_loadlined_may_be_the_sensor)
 	connect_sensor();
 }
 
+TEST(a_second_sensor_is_refused_while_the_first_one_reports)
+{
+	union ll_message message;
+	connect_sensor();
+	send_card(CARD, 0, 0, 0);
+	send_end();
+	wait_for(sees_cards(1));
+	int fd = world_connect(&scene.world, LL_ROLE_SENSOR);
+	assert_int_equal(next_message(fd, &message), LL_MESSAGE_REFUSED);
+	assert_int_equal(message.refused.code, -EBUSY);
+	close(fd);
+	close(sensor);
+	connect_sensor();
+	send_card(CARD, 0, 0, 0);
+	send_card(OTHER_CARD, 1, 0, 0);
+	send_end();
+	wait_for(sees_cards(2));
+}
+
 TEST(a_round_counts_as_a_whole_and_stays_when_the_sensor_ends)
 {
 	struct ll_sensed sensed;

@@ -192,6 +192,18 @@ s = socket.socket(socket.AF_UNIX); s.bind('/var/lib/kubelet/device-plugins/nvidi
 	wait_for 60 grep -q started "$T/out/three"
 }
 
+@test "a pod without a request that has a card all the same is told, and ended as the policy says" {
+	begin <<<"$SIZES
+ungoverned: {action: kill, after: 1s}"
+	start_keeper
+	pod stranger lab '{}' "$LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 300s; echo status \$?"
+	pod guest lab '{"loadline.dev/quarter": 1}' "$LOADLINE_BUILD/tests/e2e/launcher 2"
+	wait_for 60 grep "ungoverned: process [0-9]* of user 0 (loadline-simctl) uses card GPU-.* outside of jobs" "$T/world/loadlined.log"
+	wait_for 60 grep -x "status 137" "$T/out/stranger"
+	wait_for 60 has_limit lab "$QUARTER"
+	remove_groups
+}
+
 @test "pods come and go while plugin, loadlined and kubelet are killed: each has its size, none fails by us, nothing is left" {
 	begin <<<"$SIZES"
 	kill "$(pid_of service)"

@@ -150,7 +150,7 @@ start_outside() {
 	wait_for 60 shows "select(has(\"process\") and .pid == $(pid_of "$2"))"
 }
 
-@test "ungoverned: a program outside of jobs is ended; jobs, allowed programs and root's are not" {
+@test "ungoverned: a program outside of jobs is ended, also root's in a container; jobs, allowed programs and root's are not" {
 	start_policy kill
 	# shellcheck disable=SC2016
 	start_as "$FIRST" job "$LOADLINE" --sim run --mem 10G -- env -i bash -c \
@@ -166,6 +166,9 @@ start_outside() {
 	grep "ungoverned: process $(pid_of stray) of user $FIRST (loadline-simctl) gets SIGKILL" "$T/world/loadlined.log"
 	start_outside "$FIRST" second "$LOADLINE_BUILD/sim/loadline-simctl"
 	wait_for 60 eval '! is_running second'
+	start_program contained unshare --pid --fork --mount-proc --kill-child env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s
+	wait_for 60 grep "ungoverned: process [0-9]* of user 0 (loadline-simctl) gets SIGKILL" "$T/world/loadlined.log"
+	wait_for 60 eval '! is_running contained'
 	is_running allowed
 	is_running root
 	is_running job

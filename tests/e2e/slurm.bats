@@ -189,6 +189,29 @@ ended() {
 	wait_for 60 used_card "$NODE" thesis
 }
 
+@test "job_submit.lua gives a job of the shared partition a shard, and no whole card; Slurm's file of jobs and loadline's accounts have the same number" {
+	write_slurm n1
+	doc_file job_submit.lua | sed '1d; s/"shared"/"all"/' >"$T/etc/job_submit.lua"
+	printf '%s\n' JobSubmitPlugins=lua JobCompType=jobcomp/filetxt "JobCompLoc=$T/slurmctld/jobs" >>"$SLURM_CONF"
+	echo "PartitionName=cards Nodes=ALL MaxTime=INFINITE" >>"$SLURM_CONF"
+	start_written_slurm
+	as_user=(--uid=games --chdir="$T/out")
+	# shellcheck disable=SC2046
+	run -0 srun "${as_user[@]}" $(memory alloc 5000 alloc 4500)
+	[ "$output" = "$(printf 'alloc ok\nalloc 2')" ] # a shard is 8,985 MiB
+	run ! srun "${as_user[@]}" --gres=gpu:1 true
+	[[ $output == *"partition all gives cards in shards: --gres=shard:N"* ]]
+	srun "${as_user[@]}" -p cards --gres=gpu:1 true
+	job=$(sbatch --parsable --wait "${as_user[@]}" --account=thesis --output=/dev/null --wrap "exec $LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 1s")
+	grep "^JobId=$job .* JobState=COMPLETED " "$T/slurmctld/jobs"
+	wait_for 60 has_used "$job"
+}
+
+# has_used JOB: by loadline's accounts.
+has_used() {
+	on "$NODE" loadline --sim history --json --since 1h | jq -s -e "any(.[]; .name == \"slurm-$1\" and .gpu_seconds > 0)" >/dev/null
+}
+
 # counted NODE: the world's age, the seconds of card 0 that its only program has had, and the most memory of the card that was ever in use, MiB:
 # at one moment, by the card's own account.
 counted() {

@@ -104,9 +104,14 @@ write_slurm() {
 
 # start_slurm [NODE]...: one node, n1, unless told.
 start_slurm() {
-	local node
 	[ $# -gt 0 ] || set -- n1
 	write_slurm "$@"
+	start_written_slurm
+}
+
+# start_written_slurm: the cluster of write_slurm.
+start_written_slurm() {
+	local node
 	start_program munged munged -F --socket="$T/munge/socket" --key-file="$T/munge/key" --log-file="$T/munge/log" \
 		--pid-file="$T/munge/pid" --seed-file="$T/munge/seed"
 	start_program slurmctld slurmctld -D -i

@@ -27,6 +27,7 @@ IN_FLIGHT_S = 0.15
 LOOK_S, KILL_S, RESTART_S = 0.4, 1.2, 0.1
 # Against hangs, on a host however busy.
 DEADLINE_S = 300
+PROLOG_S = 90  # ours takes 20 s at most on a host that is free
 PF_EXITING = 4  # of the kernel's flags of a process, proc(5)
 
 JOB = """#!/bin/sh
@@ -131,7 +132,7 @@ class Soak:
         self.count, self.seconds = count, seconds
         self.chance = random.Random(seed)
         self.jobs, self.counts = {}, collections.Counter()
-        self.looks = 0
+        self.looks, self.in_prolog = 0, {}
         self.script = self.folder / "out" / "job.sh"
         self.script.write_text(JOB.format(here=HERE, build=build), encoding="utf-8")
         munge = self.folder / "munge"
@@ -199,10 +200,23 @@ class Soak:
 
     def running(self):
         rows = [line.split(maxsplit=2) for line in self.ask("squeue", "-h", "-o", "%i %t %r").splitlines() if line]
+        begin = {row[0] for row in rows if row[2] == "Prolog"}
+        self.in_prolog = {number: self.in_prolog.get(number, time.monotonic()) for number in begin}
         for number, _, reason in rows:
             if "held" in reason:
                 self.ask("scontrol", "release", number)
+            elif number in begin and time.monotonic() - self.in_prolog[number] > PROLOG_S:
+                self.requeue(number)
         return {int(row[0]): row[1] for row in rows}
+
+    def requeue(self, number):
+        """slurmctld waits without end for the prolog of a slurmd that was killed: when the next one registers, it looks for lost jobs of the node,
+        but leaves out those whose prolog runs (IS_JOB_CONFIGURING in its _purge_missing_jobs). Then a person puts the job back."""
+        if not self.counts["slurmd"]:
+            raise SystemExit(f"job {number} is in its prolog for {PROLOG_S} s, and no slurmd was killed")
+        self.counts["prologs_in_vain"] += 1
+        self.ask("scontrol", "requeue", number)
+        del self.in_prolog[number]
 
     # ---- what is killed ----
 

@@ -389,7 +389,7 @@ static int ask_outside(const char *uids, const char *group, int signal_number)
 	struct ll_keeper_request request = {.version = LL_KEEPER_VERSION,
 					    .call = LL_KEEPER_SIGNAL_OUTSIDE,
 					    .serial = 5,
-					    .uid = UID,
+					    .uid = (uint32_t)strtoul(uids, NULL, 10),
 					    .pid = child,
 					    .signal = signal_number};
 	describe_child(uids, group);
@@ -420,6 +420,7 @@ TEST(a_process_outside_of_jobs_gets_a_signal_only_if_it_has_a_card_open)
 	assert_int_equal(ask_outside(own, "/jobs/loadline-job-1000-77", SIGKILL), -EPERM);
 	assert_int_equal(ask_outside("1000\t1001\t1000\t1000", "/user.slice", SIGKILL), -EPERM);
 	assert_int_equal(ask_outside("0\t0\t0\t0", "/user.slice", SIGKILL), -EPERM);
+	assert_int_equal(ask_outside("0\t0\t0\t0\nNSpid:\t77", "/user.slice", SIGKILL), -EPERM);
 	assert_int_equal(ask_outside(own, "/user.slice", SIGSTOP), -EINVAL);
 	keeper.client = UID;
 	assert_int_equal(ask_outside(own, "/user.slice", SIGKILL), -EPERM);
@@ -427,6 +428,16 @@ TEST(a_process_outside_of_jobs_gets_a_signal_only_if_it_has_a_card_open)
 	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT), 0);
 	assert_int_equal(info.si_pid, 0);
 	assert_int_equal(ask_outside(own, "/user.slice", SIGTERM), 0);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_true(info.si_code == CLD_KILLED && info.si_status == SIGTERM);
+}
+
+TEST(root_in_a_container_gets_the_signal)
+{
+	siginfo_t info = {.si_pid = 0};
+	open_device(195);
+	keeper.client = OTHER_UID;
+	assert_int_equal(ask_outside("0\t0\t0\t0\nNSpid:\t77\t1", "/kubepods/pod1", SIGTERM), 0);
 	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
 	assert_true(info.si_code == CLD_KILLED && info.si_status == SIGTERM);
 }

@@ -316,10 +316,6 @@ static int make_job(const struct ll_cdi_container *container, struct ll_run_args
 		rc = open_cards(&driver, err);
 	const struct ll_run_admit wish = {
 	    .args = args, .settings = &settings, .driver = driver, .command = command, .said = said};
-	if (!rc)
-		rc = ll_run_admit(&wish, &talk, &place, err);
-	if (!rc && !ll_place_is_system(&talk.place))
-		rc = ll_err_set(err, -ECONNREFUSED, "the system's loadlined does not serve");
 	const struct ll_run_job job = {.settings = &settings,
 				       .command = command,
 				       .is_named = args->tenant,
@@ -328,8 +324,17 @@ static int make_job(const struct ll_cdi_container *container, struct ll_run_args
 				       .name = args->name,
 				       .pod = pod,
 				       .said = said};
-	if (!rc)
-		rc = ll_run_job_start(&job, &talk, &accepted, err);
+	rc = rc ? rc : -ESTALE;
+	for (unsigned asked = 0; rc == -ESTALE && asked < LL_RUN_ASKS; asked++) {
+		if (asked)
+			ll_run_admit_again();
+		ll_strbuf_reset(&place);
+		rc = ll_run_admit(&wish, &talk, &place, err);
+		if (!rc && !ll_place_is_system(&talk.place))
+			rc = ll_err_set(err, -ECONNREFUSED, "the system's loadlined does not serve");
+		if (!rc)
+			rc = ll_run_job_start(&job, &talk, &accepted, err);
+	}
 	if (!rc)
 		rc = bind_cards(&talk, &settings, driver, place.length ? place.buf : args->cards, err);
 	ll_run_talk_end(&talk);

@@ -297,8 +297,6 @@ void ll_run_waiting_end(struct ll_run_waiting *waiting, const struct ll_message_
 /* loadlined tells something each 10 s. */
 #define SILENCE_NS (30 * LL_NS_PER_S)
 #define PAUSE_NS (LL_NS_PER_S / 2)
-/* A loadlined that was there is back by then. */
-#define RESTART_NS (10 * LL_NS_PER_S)
 
 enum { MASK_CARDS = 64 };
 
@@ -458,7 +456,8 @@ static int ask_until_answered(const struct ll_run_admit *wish, struct ll_run_tal
 		is_told |= rc == -EINPROGRESS;
 		if (rc == -ECONNREFUSED && !lost_ns)
 			lost_ns = ll_now_ns();
-		bool may_return = rc == -ECONNREFUSED && (waiting->is_shown || ll_now_ns() < lost_ns + RESTART_NS);
+		bool may_return =
+		    rc == -ECONNREFUSED && (waiting->is_shown || ll_now_ns() < lost_ns + LL_CLIENT_RETURN_NS);
 		if (!may_return && rc != -EBUSY && rc != -EINPROGRESS)
 			return rc;
 	}
@@ -539,4 +538,9 @@ int ll_run_admit(const struct ll_run_admit *wish, struct ll_run_talk *talk, stru
 	if (rc && err)
 		*err = why;
 	return rc;
+}
+
+void ll_run_admit_again(void)
+{
+	ll_log(LL_LOG_WARN, "the job has lost its place on the cards, and asks for another one");
 }

@@ -249,7 +249,8 @@ int ll_run_bind(struct ll_run_talk *talk, const struct ll_run_binding *binding, 
 	struct ll_place place;
 	size_t next = 0;
 	bool is_inside = talk->client.fd < 0;
-	uint64_t deadline_ns = ll_now_ns() + LL_CLIENT_REPLY_NS;
+	/* The monitor asks the next loadlined, if this one ends. */
+	uint64_t deadline_ns = ll_now_ns() + (is_inside ? LL_CLIENT_REPLY_NS : LL_CLIENT_RETURN_NS);
 	if (is_inside && ll_place_read(binding->settings->place, &place) < 0)
 		return ll_err_set(err, -EINVAL, "%s: does not say where loadlined is", LL_RUN_VARIABLE);
 	for (;;) {

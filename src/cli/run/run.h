@@ -223,6 +223,13 @@ struct ll_run_admit {
 int ll_run_admit(const struct ll_run_admit *wish, struct ll_run_talk *talk, struct ll_strbuf *cards,
 		 struct ll_err *err);
 
+/* A place is lost if loadlined is killed before the job registers, or if the job comes for it too late:
+ * ll_run_job_start returns -ESTALE. The job asks again, so many times in all, with empty cards. */
+enum { LL_RUN_ASKS = 5 };
+
+/* Says that the job asks again. */
+void ll_run_admit_again(void);
+
 /*
  * Tells loadlined which cards a job may use.
  */

@@ -308,10 +308,6 @@ static int join_job(struct start *start, struct ll_run_talk *talk, struct ll_err
 	return rc;
 }
 
-/* A place is lost if loadlined is killed before the job registers, or the job comes for it too late. Who loses it ASKS
- * times on end gives up. */
-enum { ASKS = 5 };
-
 /* Chooses the cards, and makes the command a job that may use them. visible becomes the new value of
  * CUDA_VISIBLE_DEVICES, or stays empty if that stays as it is. */
 static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_err *err)
@@ -320,9 +316,9 @@ static int take_cards(struct start *start, struct ll_strbuf *visible, struct ll_
 	LL_SCOPE_STRBUF struct ll_strbuf place = LL_STRBUF_INIT;
 	struct ll_run_talk talk = LL_RUN_TALK_NONE;
 	int rc = -ESTALE;
-	for (unsigned asked = 0; rc == -ESTALE && asked < ASKS; asked++) {
+	for (unsigned asked = 0; rc == -ESTALE && asked < LL_RUN_ASKS; asked++) {
 		if (asked) {
-			ll_log(LL_LOG_WARN, "the job has lost its place on the cards, and asks for another one");
+			ll_run_admit_again();
 			start->settings = settings;
 			ll_strbuf_reset(&place);
 			free(start->cards);

@@ -55,6 +55,10 @@ static bool handle_hello(struct ll_connection *connection, const struct ll_messa
 		return false;
 	if (hello->role == LL_ROLE_SENSOR && !ll_machine_accepts(connection->server, connection->uid))
 		return false;
+	if (hello->role == LL_ROLE_SENSOR && ll_machine_has_other(connection)) {
+		ll_connection_refuse(connection, -EBUSY, "another sensor reports the cards");
+		return true;
+	}
 	if (count && (!is_of_peer(connection, fds[0]) || !ll_rights_over_process(connection, fds[0])))
 		return false;
 	connection->role = hello->role;

@@ -17,6 +17,7 @@
 #include "daemon/core/server.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/queue/queue.h"
+#include "protocol/client.h"
 
 struct rows {
 	struct ll_message_sense_card *cards;
@@ -333,6 +334,13 @@ bool ll_machine_accepts(const struct ll_server *server, uint32_t uid)
 	return server->is_system && (uid == 0 || uid == geteuid());
 }
 
+bool ll_machine_has_other(const struct ll_connection *connection)
+{
+	const struct ll_server *server = connection->server;
+	return server->machine->sensor && server->machine->sensor != connection &&
+	       ll_machine_silent_ns(server) < LL_SENSED_FRESH_NS;
+}
+
 static void take_xid(struct ll_server *server, struct ll_machine_card *card, uint64_t xid)
 {
 	const struct ll_config_health *policy = policy_of(server);
@@ -349,7 +357,7 @@ static void take_xid(struct ll_server *server, struct ll_machine_card *card, uin
 		drain_card(server, card, reason);
 }
 
-/* A second sensor's first message begins its own round. */
+/* The first message of the next sensor begins its own round. */
 bool ll_machine_handle(struct ll_connection *connection, const union ll_message *message)
 {
 	struct ll_server *server = connection->server;
@@ -357,6 +365,8 @@ bool ll_machine_handle(struct ll_connection *connection, const union ll_message 
 	struct rows *next = &machine->next;
 	struct ll_machine_card *card;
 	struct ll_health_card *seen;
+	if (ll_machine_has_other(connection))
+		return false;
 	if (machine->sensor != connection)
 		next->card_count = next->process_count = 0;
 	machine->sensor = connection;

@@ -74,6 +74,9 @@ uint64_t ll_machine_silent_ns(const struct ll_server *server);
 /* Whether a process of this uid may be the sensor. */
 bool ll_machine_accepts(const struct ll_server *server, uint32_t uid);
 
+/* Whether another connection's sensor reports: the reports of two would mix. One that is silent for long is none. */
+bool ll_machine_has_other(const struct ll_connection *connection);
+
 /* Handles a message of the sensor. Returns false if it is not allowed; the connection is then closed. */
 bool ll_machine_handle(struct ll_connection *connection, const union ll_message *message);
 

@@ -158,7 +158,7 @@ struct ll_ungoverned {
 	uint64_t first_ns, asked_ns,
 	    signal_ns; /* asked_ns: when it got its first signal, signal_ns: its last; 0: not yet */
 	char command[LL_COMMAND_SIZE];
-	bool is_there, is_told;
+	bool is_there, is_told, is_nested;
 };
 
 static void tell_once(struct ll_server *server, const struct ll_message_sense_process *row, struct ll_ungoverned *seen)
@@ -219,8 +219,9 @@ static void act_on_process(struct ll_server *server, const struct ll_config_ungo
 			   struct ll_ungoverned *seen)
 {
 	uint64_t now_ns = ll_now_ns();
-	if (!policy || policy->action == LL_CONFIG_REPORT || seen->uid == 0 || seen->uid == geteuid() ||
-	    now_ns - server->born_ns < SETTLED_NS || now_ns - seen->first_ns < policy->after_ns)
+	if (!policy || policy->action == LL_CONFIG_REPORT || (seen->uid == 0 && !seen->is_nested) ||
+	    seen->uid == geteuid() || now_ns - server->born_ns < SETTLED_NS ||
+	    now_ns - seen->first_ns < policy->after_ns)
 		return;
 	/* As a job that is stopped. */
 	uint64_t kill_ns = seen->asked_ns + ll_job_stop_grace_ns(server);
@@ -264,7 +265,8 @@ static void look_at(struct ll_server *server, struct ll_message_sense_process *r
 					       .uid = row->uid,
 					       .start_ticks = row->start_ticks,
 					       .first_ns = ll_now_ns(),
-					       .is_there = true};
+					       .is_there = true,
+					       .is_nested = ll_process_is_nested((pid_t)row->pid)};
 		memcpy(seen->command, row->command, sizeof seen->command);
 		server->ungoverned = seen;
 		return;
