@@ -196,6 +196,8 @@ s = socket.socket(socket.AF_UNIX); s.bind('/var/lib/kubelet/device-plugins/nvidi
 	begin <<<"$SIZES
 ungoverned: {action: kill, after: 1s}"
 	start_keeper
+	stop sensor
+	start_capable_sensor
 	pod stranger lab '{}' "$LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 300s; echo status \$?"
 	pod guest lab '{"loadline.dev/quarter": 1}' "$LOADLINE_BUILD/tests/e2e/launcher 2"
 	wait_for 60 grep "ungoverned: process [0-9]* of user 0 (loadline-simctl) uses card GPU-.* outside of jobs" "$T/world/loadlined.log"

@@ -139,9 +139,7 @@ start_policy() {
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/loadline.yaml"
 	wait_for 60 eval 'loadline --sim doctor --no-trial | grep -q "the system.s: it governs"'
 	start_keeper
-	# With the capability that the unit gives it.
-	start_program sensor setpriv --reuid nobody --regid nogroup --clear-groups --inh-caps +sys_ptrace --ambient-caps +sys_ptrace \
-		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+	start_capable_sensor
 }
 
 # start_outside UID NAME PROGRAM: a program of that user on card 0 without the library.

@@ -23,6 +23,12 @@ start_sensor_as() {
 	start_as "${1-$(id -u nobody)}" sensor env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every "${2-0.5}"
 }
 
+# start_capable_sensor: with the capability that its unit gives it, by which it knows programs of others in containers and by their paths.
+start_capable_sensor() {
+	start_program sensor setpriv --reuid nobody --regid nogroup --clear-groups --inh-caps +sys_ptrace --ambient-caps +sys_ptrace \
+		env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+}
+
 # serves: is the program `service` the loadlined that commands ask?
 serves() {
 	loadline --sim doctor --no-trial | grep -q "^ok: loadlined: version .*, pid $(pid_of service): "

@@ -198,7 +198,8 @@ ended() {
 	as_user=(--uid=games --chdir="$T/out")
 	# shellcheck disable=SC2046
 	run -0 srun "${as_user[@]}" $(memory alloc 5000 alloc 4500)
-	[ "$output" = "$(printf 'alloc ok\nalloc 2')" ] # a shard is 8,985 MiB
+	echo "$output"
+	[ "$output" = "$(printf 'context ok\nalloc ok\nalloc 2')" ] # a shard is 8,985 MiB
 	run ! srun "${as_user[@]}" --gres=gpu:1 true
 	[[ $output == *"partition all gives cards in shards: --gres=shard:N"* ]]
 	srun "${as_user[@]}" -p cards --gres=gpu:1 true
