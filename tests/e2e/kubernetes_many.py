@@ -25,8 +25,9 @@ ROOM = {"half": 2, "quarter": 4}
 TENANTS = {"prod": "serving", "lab": "research", "home": "research"}
 SLACK_PERCENT, SPAN_S = 5, 8
 NOBODY = 65534
-# What the kubelet says of a pod that it turns away, before anything of it is made, while the plugin is not there.
-AGAIN = ("Available: 0", "code = Unavailable", "can't allocate unregistered device")
+# What the kubelet says of a pod that it turns away, before anything of it is made, while the plugin is not there; and, at last, what
+# containerd says when the kubelet is killed while it starts a container.
+AGAIN = ("Available: 0", "code = Unavailable", "can't allocate unregistered device", "context canceled")
 
 
 def say(text):

@@ -32,7 +32,10 @@ PF_EXITING = 4  # of the kernel's flags of a process, proc(5)
 
 JOB = """#!/bin/sh
 # FITS BEYOND PROGRAMS SECONDS: what can be allocated, and then what cannot if there is a limit (MiB).
-python3 {here}/card_memory.py context alloc $1 alloc $2
+told=$(python3 {here}/card_memory.py context alloc $1 alloc $2)
+echo "$told"
+case $told in *"context ok
+alloc ok"*) ;; *) {build}/sim/loadline-simctl show; cat /proc/self/cgroup; date +%T.%N ;; esac
 for i in $(seq $3); do
 	{build}/sim/loadline-simctl busy 0 kernel 1ms for $4s memory $(($1 / $3 / 2))M &
 	pids="$pids $!"
