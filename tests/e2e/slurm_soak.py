@@ -35,7 +35,7 @@ JOB = """#!/bin/sh
 told=$(python3 {here}/card_memory.py context alloc $1 alloc $2)
 echo "$told"
 case $told in *"context ok
-alloc ok"*) ;; *) {build}/sim/loadline-simctl show; cat /proc/self/cgroup; date +%T.%N ;; esac
+alloc ok"*) ;; *) {build}/sim/loadline-simctl show | grep -v " 0.0 MiB"; date +%T.%N; squeue -h -o '%i %t %b %N %S %r' ;; esac
 for i in $(seq $3); do
 	{build}/sim/loadline-simctl busy 0 kernel 1ms for $4s memory $(($1 / $3 / 2))M &
 	pids="$pids $!"
@@ -136,6 +136,7 @@ class Soak:
         self.chance = random.Random(seed)
         self.jobs, self.counts = {}, collections.Counter()
         self.looks, self.in_prolog = 0, {}
+        self.killed = []
         self.script = self.folder / "out" / "job.sh"
         self.script.write_text(JOB.format(here=HERE, build=build), encoding="utf-8")
         munge = self.folder / "munge"
@@ -249,6 +250,7 @@ class Soak:
                 subprocess.run(["scancel", *(["--signal=KILL", "--full"] if what == "signal" else []), str(job.number)], check=False,
                                capture_output=True)
         self.counts[what] += 1
+        self.killed.append(f"{time.strftime('%T')} {what} {node.name} {'' if what in node.processes else group.rpartition('/')[2]}")
 
     # ---- what must hold ----
 
@@ -271,7 +273,7 @@ class Soak:
         is_complete = out.rstrip().endswith("complete")
         allocs = re.findall(r"^alloc (\w+)$", out, re.M)
         if allocs and allocs[0] != "ok" or len(allocs) > 1 and allocs[1] != ("2" if job.mem_mib else "ok"):
-            raise SystemExit(f"job {job.number}: {vars(job)}: {out}")
+            raise SystemExit("\n".join([f"job {job.number}: {vars(job)}: {out}", *self.killed]))
         rows = [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")]
         if rows and job.shards:
             span_s = (max(row["last_end_ns"] for row in rows) - min(row["first_start_ns"] for row in rows)) * 1e-9
