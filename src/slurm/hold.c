@@ -362,6 +362,16 @@ static int fill_command(struct command *command, const struct ll_spank_config *c
 	return 0;
 }
 
+static void note_cards(struct ll_spank_record *record, const struct ll_spank_job *job, const char *uuids)
+{
+	ll_strbuf_adds(&record->text, LL_SPANK_CARDS_NAME "=");
+	for (size_t i = 0; i < job->card_count; i++)
+		ll_strbuf_addf(&record->text, "%s%u", i ? "," : "", job->cards[i]);
+	ll_strbuf_addc(&record->text, '\0');
+	ll_strbuf_addf(&record->text, LL_SPANK_UUIDS_NAME "=%s", uuids);
+	ll_strbuf_addc(&record->text, '\0');
+}
+
 /* -EAGAIN, -EPIPE, -ECONNRESET: loadlined ends or begins just now. */
 static int start_once(const struct ll_spank_config *config, const struct ll_spank_job *job,
 		      const struct ll_spank_options *options, struct ll_spank_record *record,
@@ -375,6 +385,8 @@ static int start_once(const struct ll_spank_config *config, const struct ll_span
 		rc = fill_command(&command, config, &node, job, options, ret_blame, err);
 	if (!rc)
 		rc = run_command(config, &command, record, ret_blame, err);
+	if (!rc)
+		note_cards(record, job, command.cards.buf);
 	if (rc && has_ended(&node)) {
 		*ret_blame = LL_SPANK_NODE;
 		rc = ll_err_set(err, -EAGAIN, "loadlined has ended meanwhile");

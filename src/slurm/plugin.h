@@ -77,6 +77,11 @@ struct ll_spank_record {
 	struct ll_strbuf text; /* NAME=VALUE for each variable of a task, each ended by a NUL; or why it is refused */
 };
 
+/* Two of these are not for the task: the job's cards on this node, as Slurm numbers them, and their UUIDs in the same
+ * order. */
+#define LL_SPANK_CARDS_NAME "SPANK_LOADLINE_CARDS"
+#define LL_SPANK_UUIDS_NAME "SPANK_LOADLINE_UUIDS"
+
 /* LL_SPANK_NODE: what the error is about is the node: it is to be drained, and the job may run elsewhere. LL_SPANK_JOB:
  * the job asks for what it cannot have. */
 enum ll_spank_blame { LL_SPANK_NODE, LL_SPANK_JOB };

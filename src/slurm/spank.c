@@ -311,8 +311,54 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **words)
 	return rc ? say_refused(&err) : 0;
 }
 
-/* The task may have libraries of its own to preload; the governing one is last (cli/run/run.h). Slurm's cards of a step
- * may be fewer than the job's. */
+/* Returns the value of a variable of the record; NULL: it has none. */
+static const char *find_value(const struct ll_strbuf *text, const char *name)
+{
+	size_t length = strlen(name);
+	for (const char *at = text->buf; at < text->buf + text->length; at += strlen(at) + 1) {
+		if (strncmp(at, name, length) == 0 && at[length] == '=')
+			return at + length + 1;
+	}
+	return NULL;
+}
+
+/* The step's cards by UUID: the numbers that Slurm gives it are those within its control group, where devices are
+ * constrained, and those of the node elsewhere. A step may have fewer cards than its job. */
+static void name_cards(spank_t spank, const struct ll_strbuf *text, struct ll_strbuf *names)
+{
+	char numbers[LL_SPANK_NAME];
+	struct ll_spank_job job = {.id = 0}, step = {.id = 0};
+	const char *cards = find_value(text, LL_SPANK_CARDS_NAME), *uuids = find_value(text, LL_SPANK_UUIDS_NAME);
+	bool is_told = spank_getenv(spank, "SLURM_STEP_GPUS", numbers, sizeof numbers) == ESPANK_SUCCESS &&
+		       ll_spank_cards_read(numbers, &step) == 0 && cards && ll_spank_cards_read(cards, &job) == 0;
+	size_t found = 0;
+	for (size_t i = 0; is_told && i < step.card_count; i++) {
+		const char *at = uuids;
+		size_t place = 0;
+		while (place < job.card_count && job.cards[place] != step.cards[i])
+			place++;
+		for (size_t j = 0; j < place && at; j++)
+			at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
+		if (place == job.card_count || !at)
+			break;
+		ll_strbuf_addf(names, "%s%.*s", i ? "," : "", (int)strcspn(at, ","), at);
+		found++;
+	}
+	if (!found || found < step.card_count) {
+		ll_strbuf_reset(names);
+		ll_strbuf_adds(names, uuids ? uuids : "");
+	}
+}
+
+static int set_variable(spank_t spank, const char *name, const struct ll_strbuf *value)
+{
+	if (!value->failed && spank_setenv(spank, name, value->buf, 1) == ESPANK_SUCCESS)
+		return 0;
+	slurm_error("loadline: the step is refused: no room for %s", name);
+	return -1;
+}
+
+/* The task may have libraries of its own to preload; the governing one is last (cli/run/run.h). */
 int slurm_spank_task_init(spank_t spank, int count, char **words)
 {
 	(void)count;
@@ -328,18 +374,22 @@ int slurm_spank_task_init(spank_t spank, int count, char **words)
 		name[length] = '\0';
 		LL_SCOPE_STRBUF struct ll_strbuf joined = LL_STRBUF_INIT;
 		bool is_set = spank_getenv(spank, name, earlier, sizeof earlier) == ESPANK_SUCCESS && *earlier;
-		if (is_set && strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
+		if (strcmp(name, LL_SPANK_CARDS_NAME) == 0 || strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
 			continue;
+		if (strcmp(name, LL_SPANK_UUIDS_NAME) == 0) {
+			name_cards(spank, text, &joined);
+			if (set_variable(spank, "CUDA_VISIBLE_DEVICES", &joined))
+				return -1;
+			continue;
+		}
 		if (is_set && strcmp(name, "LD_PRELOAD") == 0)
 			ll_strbuf_addf(&joined, "%s:%s", earlier, value + 1);
 		else if (is_set && strcmp(name, "LD_LIBRARY_PATH") == 0)
 			ll_strbuf_addf(&joined, "%s:%s", value + 1, earlier);
 		else
 			ll_strbuf_adds(&joined, value + 1);
-		if (joined.failed || spank_setenv(spank, name, joined.buf, 1) != ESPANK_SUCCESS) {
-			slurm_error("loadline: the step is refused: no room for %s", name);
+		if (set_variable(spank, name, &joined))
 			return -1;
-		}
 	}
 	return 0;
 }

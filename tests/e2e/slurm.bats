@@ -208,6 +208,28 @@ ended() {
 	wait_for 60 has_used "$job"
 }
 
+@test "each job and each step has the cards that Slurm gives it, by their UUIDs" {
+	scenario "cards 4"
+	CARDS=4
+	start_slurm
+	card=GPU-10ad11fe-0200-4200-8200-00000000000
+	submit=(sbatch --parsable --uid=games --chdir="$T/out" --output=%j --wrap)
+	first=$("${submit[@]}" 'echo $CUDA_VISIBLE_DEVICES; exec sleep 300' --gres=shard:12)
+	wait_for 60 [ -s "$T/out/$first" ]
+	second=$("${submit[@]}" 'echo $CUDA_VISIBLE_DEVICES; exec sleep 300' --gres=shard:12)
+	third=$("${submit[@]}" 'echo $CUDA_VISIBLE_DEVICES
+		for i in 1 2; do
+			srun -n1 --exact --gres=gpu:1 sh -c "echo one \$CUDA_VISIBLE_DEVICES; sleep 3" &
+		done
+		wait' -n2 --gres=gpu:2)
+	wait_for 60 [ -s "$T/out/$second" ]
+	[ "$(cat "$T/out/$first" "$T/out/$second")" = "$(printf '%s\n' "${card}1" "${card}2")" ]
+	wait_for 60 eval '[ "$(grep -c one "$T/out/$third")" -eq 2 ]'
+	[ "$(head -n 1 "$T/out/$third")" = "${card}3,${card}4" ]
+	[ "$(grep one "$T/out/$third" | sort)" = "$(printf 'one %s\n' "${card}3" "${card}4")" ]
+	scancel "$first" "$second"
+}
+
 # has_used JOB: by loadline's accounts.
 has_used() {
 	on "$NODE" loadline --sim history --json --since 1h | jq -s -e "any(.[]; .name == \"slurm-$1\" and .gpu_seconds > 0)" >/dev/null
