@@ -210,8 +210,7 @@ ended() {
 
 @test "each job and each step has the cards that Slurm gives it, by their UUIDs" {
 	scenario "cards 4"
-	CARDS=4
-	start_slurm
+	CARDS=4 start_slurm
 	card=GPU-10ad11fe-0200-4200-8200-00000000000
 	submit=(sbatch --parsable --uid=games --chdir="$T/out" --output=%j --wrap)
 	first=$("${submit[@]}" 'echo $CUDA_VISIBLE_DEVICES; exec sleep 300' --gres=shard:12)
