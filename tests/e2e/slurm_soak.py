@@ -27,6 +27,7 @@ IN_FLIGHT_S = 0.15
 LOOK_S, KILL_S, RESTART_S = 0.4, 1.2, 0.1
 # Against hangs, on a host however busy.
 DEADLINE_S = 300
+OPEN_NS = 2 * 10**9
 PROLOG_S = 90  # ours takes 20 s at most on a host that is free
 PF_EXITING = 4  # of the kernel's flags of a process, proc(5)
 
@@ -137,6 +138,7 @@ class Soak:
         self.jobs, self.counts = {}, collections.Counter()
         self.looks, self.in_prolog = 0, {}
         self.killed = []
+        self.open_ns = collections.defaultdict(list)
         self.script = self.folder / "out" / "job.sh"
         self.script.write_text(JOB.format(here=HERE, build=build), encoding="utf-8")
         munge = self.folder / "munge"
@@ -230,6 +232,8 @@ class Soak:
         if what in ("slurmd", "loadlined"):
             if what in node.due:
                 return
+            if what == "loadlined":
+                self.open_ns[node.name].append(time.time_ns())
             node.kill(what, RESTART_S if what == "loadlined" else self.chance.uniform(0, 1))
         else:
             groups = glob.glob(f"/sys/fs/cgroup/freezer/slurm_{node.name}/uid_*/job_*")
@@ -267,16 +271,21 @@ class Soak:
             if job.mem_mib and mib > job.mem_mib + ROUND_MIB:
                 raise SystemExit(f"job {number} has {mib} MiB of card {card} of {node.name}, and may have {job.mem_mib}")
 
-    def check_output(self, job):
-        """Of its last run; an earlier one may have left half of a line."""
+    def check_output(self, job, node):
+        """Of its last run, on that node; an earlier one may have left half of a line."""
         out = read_file(self.folder / "out" / str(job.number))
         is_complete = out.rstrip().endswith("complete")
         allocs = re.findall(r"^alloc (\w+)$", out, re.M)
         if allocs and allocs[0] != "ok" or len(allocs) > 1 and allocs[1] != ("2" if job.mem_mib else "ok"):
             raise SystemExit("\n".join([f"job {job.number}: {vars(job)}: {out}", *self.killed]))
         rows = [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")]
-        if rows and job.shards:
-            span_s = (max(row["last_end_ns"] for row in rows) - min(row["first_start_ns"] for row in rows)) * 1e-9
+        begin_ns = min((row["first_start_ns"] for row in rows), default=0)
+        end_ns = max((row["last_end_ns"] for row in rows), default=0)
+        # From 0.25 s after the end of a loadlined until the next one serves nobody holds programs to their time (doc/share.md).
+        if any(begin_ns - OPEN_NS < at_ns < end_ns for at_ns in self.open_ns[node]):
+            self.counts["time_was_open"] += 1
+        elif rows and job.shards:
+            span_s = (end_ns - begin_ns) * 1e-9
             used_s = sum(row["launches"] for row in rows) * 1e-3
             part = job.shards / SHARDS
             if used_s > span_s * part + IN_FLIGHT_S:
@@ -305,7 +314,7 @@ class Soak:
         for number, job in sorted(self.jobs.items()):
             line = re.search(rf"^JobId={number} .*$", ended, re.M)
             state = re.search(r"JobState=(\w+) Reason=(\S+).* ExitCode=(\S+)", line[0]) if line else None
-            is_complete = self.check_output(job)
+            is_complete = self.check_output(job, re.search(r" NodeList=(\S*)", line[0])[1] if line else None)
             self.counts["complete"] += is_complete
             if not job.killed_by and not (is_complete and state and state[1] == "COMPLETED"):
                 lost.append(f"job {number} is {state and state.groups()}: {read_file(self.folder / 'out' / str(number))}")
