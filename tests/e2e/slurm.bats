@@ -202,6 +202,8 @@ ended() {
 	[ "$output" = "$(printf 'context ok\nalloc ok\nalloc 2')" ] # a shard is 8,985 MiB
 	run ! srun "${as_user[@]}" --gres=gpu:1 true
 	[[ $output == *"partition all gives cards in shards: --gres=shard:N"* ]]
+	# An srun for another user that has to wait cannot read what slurmctld tells it.
+	wait_for 60 node_is "$NODE" idle
 	srun "${as_user[@]}" -p cards --gres=gpu:1 true
 	job=$(sbatch --parsable --wait "${as_user[@]}" --account=thesis --output=/dev/null --wrap "exec $LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 1s")
 	grep "^JobId=$job .* JobState=COMPLETED " "$T/slurmctld/jobs"
