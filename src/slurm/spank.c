@@ -332,21 +332,18 @@ static void name_cards(spank_t spank, const struct ll_strbuf *text, struct ll_st
 	bool is_told = spank_getenv(spank, "SLURM_STEP_GPUS", numbers, sizeof numbers) == ESPANK_SUCCESS &&
 		       ll_spank_cards_read(numbers, &step) == 0 && cards && ll_spank_cards_read(cards, &job) == 0;
 	size_t found = 0;
-	for (size_t i = 0; is_told && i < step.card_count; i++) {
-		const char *at = uuids;
-		size_t place = 0;
-		while (place < job.card_count && job.cards[place] != step.cards[i])
-			place++;
-		for (size_t j = 0; j < place && at; j++)
-			at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL;
-		if (place == job.card_count || !at)
-			break;
-		ll_strbuf_addf(names, "%s%.*s", i ? "," : "", (int)strcspn(at, ","), at);
-		found++;
+	for (size_t i = 0; is_told && i < job.card_count && uuids[0]; i++) {
+		size_t length = strcspn(uuids, ",");
+		bool is_of_step = false;
+		for (size_t j = 0; j < step.card_count; j++)
+			is_of_step |= step.cards[j] == job.cards[i];
+		if (is_of_step)
+			ll_strbuf_addf(names, "%s%.*s", found++ ? "," : "", (int)length, uuids);
+		uuids += length + (uuids[length] == ',');
 	}
 	if (!found || found < step.card_count) {
 		ll_strbuf_reset(names);
-		ll_strbuf_adds(names, uuids ? uuids : "");
+		ll_strbuf_adds(names, find_value(text, LL_SPANK_UUIDS_NAME));
 	}
 }
 
