@@ -59,10 +59,12 @@ static enum ll_minute_away find_away(const struct ll_server *server, const struc
 				     uint64_t *wait_ns, uint64_t length_ns)
 {
 	const struct ll_page_slot *slot = ll_claim_slot(claim);
+	struct ll_card_claim_view view;
 	bool is_by_hand, waits;
+	ll_card_claim_read(claim->share, &view);
 	ll_residency_read_waits(server, claim, &is_by_hand, &waits);
 	bool is_stopped = slot->residency == LL_CLAIM_STOPPED || slot->residency == LL_CLAIM_EVICTED;
-	if (slot->checkpoint || (is_stopped && is_by_hand))
+	if (slot->checkpoint || view.is_suspended || (is_stopped && is_by_hand))
 		return LL_MINUTE_AWAY_BY_HAND;
 	if (waits)
 		*wait_ns = length_ns; /* for room: it is not counted before it ends */
