@@ -5,6 +5,7 @@
  *     work    it keeps up to 4 kernels of 20 ms queued: so long that a busy host's lateness is little beside them
  *     host    it launches a kernel of 0.1 ms each 100 ms, and waits for it
  *     copies  it copies 8 MiB to the card, again and again
+ *     feed    the same, asynchronously, with two kernels of 0.1 ms behind each copy
  *     compute it computes on the host
  *     idle    it does nothing
  *
@@ -89,6 +90,15 @@ static int do_work(unsigned number)
 	return cu.cuEventSynchronize(end) || launch(work, 20 * MS_NS) || cu.cuEventRecord(end, NULL) ? -1 : 0;
 }
 
+static int do_feed(unsigned number)
+{
+	struct ll_cu_event *end = ends[number % QUEUED];
+	return cu.cuEventSynchronize(end) || cu.cuMemcpyHtoDAsync(memory, host, COPY_BYTES, NULL) ||
+		       launch(brief, MS_NS / 10) || launch(work, MS_NS / 10) || cu.cuEventRecord(end, NULL)
+		   ? -1
+		   : 0;
+}
+
 static int do_phase(const char *name, uint64_t end_ns)
 {
 	int rc = 0;
@@ -100,6 +110,8 @@ static int do_phase(const char *name, uint64_t end_ns)
 			sleep_ns(100 * MS_NS);
 		} else if (strcmp(name, "copies") == 0) {
 			rc = cu.cuMemcpyHtoD(memory, host, COPY_BYTES) ? -1 : 0;
+		} else if (strcmp(name, "feed") == 0) {
+			rc = do_feed(number);
 		} else if (strcmp(name, "idle") == 0) {
 			sleep_ns(end_ns - now_ns());
 		}

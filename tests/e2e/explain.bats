@@ -95,18 +95,31 @@ claim_at_work() {
 	loadline --sim status --json | jq -r "select(.claim and .tenant == \"$1\" and .has_work).claim"
 }
 
-@test "an evicted program, and one process of several that is suspended" {
+@test "an evicted program, one that is suspended in the midst of its kernels, and one process of several" {
 	needs_preload
-	scenario "cards 2"
+	scenario "cards 3"
 	stage gone 0 --evictable -- work:1000
 	start several --sim run -i 1 --tenant several --evictable -- sh -c '"$0" work:1000 once idle:1000000 & exec "$0" work:1000' "$CAUSES"
 	wait_for 60 shows 'select(.claim and .tenant == "gone") | .gpu_seconds > 0'
 	loadline --sim evict gone
 	names gone evicted
+	stage stopped 2 -- work:1000
+	wait_for 60 shows 'select(.claim and .tenant == "stopped") | .gpu_seconds > 0'
+	loadline --sim suspend stopped
+	names stopped evicted
 	wait_for 60 status_has 'map(select(.claim and .tenant == "several" and .gpu_seconds > 0)) | length == 2'
 	wait_for 60 status_has 'map(select(.claim and .tenant == "several" and .has_work)) | length == 1'
 	loadline --sim suspend "$(claim_at_work several)"
 	names several process '.text | test("one process is suspended or evicted.*pid [0-9]+")'
+}
+
+@test "copies that a program queues are not its work, and not why another one on the card is slow" {
+	scenario "cards 1"
+	stage feed 0 -- feed:1000
+	stage host 0 -- host:1000
+	names host host
+	wait_for 60 explained feed '.known_seconds >= 10'
+	explained feed '.work_percent < 75 and ([.causes[].cause] | index("copies"))'
 }
 
 @test "a program that waits for room for its memory" {

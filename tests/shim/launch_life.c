@@ -113,13 +113,13 @@ static void sleep_a_while(void *user)
 
 /* Kernels of 1 ms, and between two of them the stream runs a host function, waits for another stream's, or copies. The
  * card is free meanwhile, so only the kernels are charged. */
-TEST_IN_WORLD(NULL, streams_that_wait_between_kernels_pay_for_the_kernels)
+static void check_that_waits_are_not_charged(unsigned compute_permille)
 {
 	enum { KERNELS = 60 };
 	struct ll_cu_event *events[2];
 	static char host[1 << 16];
 	ll_cu_deviceptr bytes;
-	prepare(500);
+	prepare(compute_permille);
 	struct ll_cu_stream *other = new_stream();
 	CHECK_EQUAL(cu.cuMemAlloc(&bytes, sizeof host), 0);
 	for (int i = 0; i < 2; i++)
@@ -149,6 +149,39 @@ TEST_IN_WORLD(NULL, streams_that_wait_between_kernels_pay_for_the_kernels)
 		CHECK(ns >= KERNELS * MS * (ACCOUNT_PERCENT - 5) / 100);
 		CHECK(ns <= KERNELS * MS * 13 / 10); /* with their waits they would be charged 300 ms */
 	}
+}
+
+TEST_IN_WORLD(NULL, streams_that_wait_between_kernels_pay_for_the_kernels)
+{
+	check_that_waits_are_not_charged(500);
+}
+
+/* Without a cap the gate is open, and launches are not timed one by one. */
+TEST_IN_WORLD(NULL, so_they_do_without_a_cap)
+{
+	check_that_waits_are_not_charged(0);
+}
+
+/* A program that feeds the card: a copy of 8 MiB, and two kernels that are not alike. Alone, and beside another one. */
+TEST_IN_WORLD(NULL, copies_between_unlike_kernels_are_not_charged)
+{
+	enum { ROUNDS = 500, BYTES = 8 << 20 };
+	static char host[BYTES];
+	ll_cu_deviceptr bytes;
+	prepare(0);
+	CHECK_EQUAL(cu.cuMemAlloc(&bytes, BYTES), 0);
+	CHECK_EQUAL(cu.cuMemHostRegister(host, BYTES, 0), 0);
+	uint64_t before_ns = gpu_ns(ID), began_ns = ll_now_ns();
+	for (int i = 0; i < ROUNDS; i++) {
+		CHECK_EQUAL(cu.cuMemcpyHtoDAsync(bytes, host, BYTES, shared), 0);
+		launch_timed(work, shared, MS / 5, 1, 32);
+		launch_timed(work, shared, MS, 2, 32);
+	}
+	CHECK_EQUAL(cu.cuStreamSynchronize(shared), 0);
+	check_rests(ID);
+	double ns = (double)(gpu_ns(ID) - before_ns), own_ns = ROUNDS * 1.2 * MS;
+	printf("charged %.3f of its kernels in %.1f ms\n", ns / own_ns, (double)(ll_now_ns() - began_ns) / MS);
+	CHECK(ns > 0.8 * own_ns && ns < 1.25 * own_ns);
 }
 
 /* How often the agent looks at a program that launches all the time: each look tells that it lives. */

@@ -10,7 +10,7 @@ TEST(test_what_others_slices_lie_in_is_told_by_what_launches_are_known_to_take)
 		model_spend(110 * US);
 	}
 	tend();
-	ll_timing_set_shared(timing, true, 1);
+	ll_timing_set_shared(timing, true, 1, true);
 	uint64_t charged_before_ns = charged_ns, busy_before_ns = model_busy_ns();
 	for (unsigned i = 0; i < 20000; i++) {
 		launch(1, 1 + i % 2, (60 + 40 * (i % 2)) * US);
@@ -48,7 +48,7 @@ TEST(test_what_kernels_took_at_least_is_no_sample_in_slices)
 		launch(1, 1, 30 * US);
 	model_wait(STREAM(1));
 	tend();
-	ll_timing_set_shared(timing, true, 1);
+	ll_timing_set_shared(timing, true, 1, true);
 	for (interrupted_ns = 330 * US; interrupted_ns >= 210 * US; interrupted_ns -= 120 * US) {
 		do_in((struct ll_timing_stream){.handle = STREAM(1)}, 2, 400 * US, launch_and_be_interrupted);
 		model_wait(STREAM(1));

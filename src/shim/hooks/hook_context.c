@@ -132,7 +132,7 @@ DESTROY_HOOK(cuStreamDestroy_v2)
 #define HOST_FUNCTION_HOOK(symbol, its_stream)                                                                         \
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream, ll_cu_host_fn function, void *user)            \
 	{                                                                                                              \
-		ll_launch_note_gap(its_stream);                                                                        \
+		ll_launch_note_gap(its_stream, true);                                                                  \
 		struct ll_host_function *copy =                                                                        \
 		    ll_reentry_is_inside()                                                                             \
 			? NULL                                                                                         \
@@ -146,7 +146,7 @@ DESTROY_HOOK(cuStreamDestroy_v2)
 	LL_HOOK_EXPORT ll_cu_result symbol(struct ll_cu_stream *stream, ll_cu_stream_callback callback, void *user,    \
 					   unsigned int flags)                                                         \
 	{                                                                                                              \
-		ll_launch_note_gap(its_stream);                                                                        \
+		ll_launch_note_gap(its_stream, true);                                                                  \
 		struct ll_host_function *copy =                                                                        \
 		    ll_reentry_is_inside()                                                                             \
 			? NULL                                                                                         \

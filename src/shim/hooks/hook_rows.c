@@ -45,19 +45,19 @@
 #define DEFINE_PASS(symbol, text, stream, make, one, two, params, args)                                                \
 	HOOK((void)0, ll_real()->symbol args, symbol, params)
 #define DEFINE_GAP(symbol, text, stream, make, one, two, params, args)                                                 \
-	HOOK(ll_launch_note_gap(stream), ll_real()->symbol args, symbol, params)
+	HOOK(ll_launch_note_gap(stream, false), ll_real()->symbol args, symbol, params)
 #define DEFINE_WAIT(symbol, text, stream, make, one, two, params, args)                                                \
-	HOOK((ll_obstacles_note_wait(), ll_launch_note_gap(stream)), ll_real()->symbol args, symbol, params)
+	HOOK((ll_obstacles_note_wait(), ll_launch_note_gap(stream, true)), ll_real()->symbol args, symbol, params)
 #define DEFINE_WAITED(symbol, text, stream, make, one, two, params, args)                                              \
 	HOOK(ll_waits_count(), ll_real()->symbol args, symbol, params)
-#define BEFORE_PASS(stream) (void)(stream)
-#define BEFORE_WAITED(stream) ((void)(stream), ll_waits_count())
-#define BEFORE_GAP(stream) ll_launch_note_gap(stream)
+#define BEFORE_PASS(stream, bytes) (void)(stream)
+#define BEFORE_WAITED(stream, bytes) ((void)(stream), ll_waits_count())
+#define BEFORE_GAP(stream, bytes) ll_launch_note_gap(stream, (bytes) >= LL_LAUNCH_LONG_COPY)
 #define DEFINE_HOST_COPY(symbol, text, stream, before, bytes, none, params, args)                                      \
 	LL_HOOK_EXPORT ll_cu_result symbol params                                                                      \
 	{                                                                                                              \
 		LL_DRIVER_CALL(symbol);                                                                                \
-		before(stream);                                                                                        \
+		before(stream, bytes);                                                                                 \
 		uint64_t since_ns = ll_launch_copy_begin();                                                            \
 		ll_cu_result status = ll_real()->symbol args;                                                          \
 		ll_launch_copy_end(since_ns, bytes);                                                                   \
@@ -78,7 +78,7 @@
 		if (ll_gate_is_open() || ll_reentry_is_inside())                                                       \
 			return ll_real()->symbol args;                                                                 \
 		if (!ll_copy_is_within_cards(sides)) {                                                                 \
-			ll_launch_note_gap(stream);                                                                    \
+			ll_launch_note_gap(stream, false);                                                             \
 			return ll_real()->symbol args;                                                                 \
 		}                                                                                                      \
 		LL_LAUNCH_SCOPE(launch, stream, ll_launch_key(text, ll_launch_size(bytes_of)));                        \

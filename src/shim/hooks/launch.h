@@ -72,14 +72,22 @@ struct ll_launch {
 /* The driver's call did not return, because the thread was cancelled in it or an exception unwound it. */
 #define LL_LAUNCH_LOST ((ll_cu_result)-1)
 
-/* The stream is about to get an operation that is no kernel (ll_timing_note_gap). Does nothing while the gate is open:
- * then launches are not timed one by one. */
+/* The stream is about to get an operation that is no kernel (ll_timing_note_gap). may_be_long: it may take longer than
+ * a kernel. While the gate is open, only such ones are noted, because launches are not timed one by one then. */
 void ll_launch_note_gap_shut(struct ll_cu_stream *stream);
-static inline void ll_launch_note_gap(struct ll_cu_stream *stream)
+static inline void ll_launch_note_gap(struct ll_cu_stream *stream, bool may_be_long)
 {
-	if (!ll_gate_is_open() && !ll_reentry_is_inside())
+	bool is_open = ll_gate_is_open();
+	if ((is_open && !may_be_long) || ll_reentry_is_inside())
+		return;
+	if (is_open)
+		ll_gate_note_gap();
+	else
 		ll_launch_note_gap_shut(stream);
 }
+
+/* A copy between host and card of so many bytes takes 5 us or longer. */
+#define LL_LAUNCH_LONG_COPY (UINT64_C(1) << 18)
 
 /* Around a copy between host and card, for the accounts. It counts as long as the call takes, and at least as long as
  * the bytes take over the bus, because the call of an asynchronous copy returns at once. */

@@ -164,7 +164,7 @@ void ll_flow_enter(struct ll_flow *flow, struct ll_cu_context *context, struct l
 	ll_flow_note_untimed(flow);
 	flow->last_context = context;
 	flow->last_stream = stream;
-	if (known && gate == LL_GATE_OPEN && flow->look.is_sliced) {
+	if (known && gate == LL_GATE_OPEN && ll_flow_is_sampled(flow, flow->ticked_ns)) {
 		ll_timing_note_typical(known->timing, stream, kernel_key);
 		flow->to_sample = 0;
 	}

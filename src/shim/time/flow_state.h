@@ -116,7 +116,8 @@ struct ll_flow {
 	bool is_lost;                /* other processes cleared the claim, and the flow has no new claim yet */
 	_Atomic bool is_ending;      /* no launch waits any more, and no timing event is recorded */
 	struct ll_gate_count *count; /* counts launches that pass the open gate */
-	uint64_t to_sample;          /* launches before the next sample (time slices only); 0: not chosen yet */
+	uint64_t gaps, gap_ns;       /* the gaps of the gate's line at the last look, and when it had new ones */
+	uint64_t to_sample;          /* launches before the next sample (ll_flow_is_sampled); 0: not chosen yet */
 	unsigned sliced_by;          /* programs that shared the card by time slices at sliced_ns */
 	uint64_t sliced_ns;
 	uint64_t dice;                      /* state of the random number generator that varies the open gate's limit */
@@ -182,8 +183,12 @@ void ll_flow_look(struct ll_flow *flow, uint64_t now_ns, bool is_idle);
  * they share it by time slices. */
 void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns);
 
+/* Returns whether timed launches are a sample of those that pass the open gate: programs share by time slices, or
+ * streams have gaps (ll_timing_note_gap). */
+bool ll_flow_is_sampled(const struct ll_flow *flow, uint64_t now_ns);
+
 /* Sets how many launches may pass an open gate without a timing event: as many as make LL_FLOW_OPEN_NS of work. While
- * programs share by time slices the number is smaller, because then the timed launches are a sample of the others. If a
+ * launches are sampled the number is smaller, because then the timed launches are a sample of the others. If a
  * launch is timed for another reason, the count to the next sample continues. */
 void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing);
 

@@ -256,10 +256,10 @@ bool ll_flow_passes_awaited(struct ll_flow *flow)
 
 /* ---- tenants that share this card by time slices ---- */
 
-/* Bounds on the number of launches that may pass an open gate without a timing event. SLICED: while programs share by
- * time slices. There the number must be small enough for a useful sample, and large enough because timing events cost a
- * program with many small kernels some percent of its speed. */
-enum { OPEN_MOST = 1000, SLICED_LEAST = 8, SLICED_UNKNOWN = 32, SLICED_MOST = 512 };
+/* Bounds on the number of launches that may pass an open gate without a timing event. SAMPLED: while programs share by
+ * time slices, or streams have gaps. There the number must be small enough for a useful sample, and large enough
+ * because timing events cost a program with many small kernels some percent of its speed. */
+enum { OPEN_MOST = 1000, SAMPLED_LEAST = 8, SAMPLED_UNKNOWN = 32, SAMPLED_MOST = 512 };
 
 /* The parts of a queue (ll_timing_set_parts) while programs share by time slices. The progress of each program is then
  * measured (rules/share/regime.h). */
@@ -267,6 +267,14 @@ enum { SLICED_PARTS = 20 };
 
 /* A program that pauses briefly still counts as sharing the card for this time. */
 #define SLICED_NS (100 * LL_NS_PER_MS)
+
+/* A stream that copies or waits now and then counts as one with gaps for this time. */
+#define GAPS_NS LL_NS_PER_S
+
+bool ll_flow_is_sampled(const struct ll_flow *flow, uint64_t now_ns)
+{
+	return flow->look.is_sliced || (flow->gap_ns && now_ns < flow->gap_ns + GAPS_NS);
+}
 
 void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns)
 {
@@ -276,8 +284,9 @@ void ll_flow_tell_others(struct ll_flow *flow, uint64_t now_ns)
 	}
 	unsigned sliced_by = now_ns - flow->sliced_ns < SLICED_NS ? flow->sliced_by : 0;
 	bool has_cap = flow->look.tokens_most_ns != INT64_MAX;
+	bool is_sampled = sliced_by || ll_flow_is_sampled(flow, now_ns);
 	for (struct ll_flow_context *context = flow->contexts; context; context = context->next) {
-		ll_timing_set_shared(context->timing, flow->look.sharing > 0, sliced_by);
+		ll_timing_set_shared(context->timing, flow->look.sharing > 0, sliced_by, is_sampled);
 		ll_timing_set_parts(context->timing, sliced_by && !has_cap ? SLICED_PARTS : 1);
 	}
 }
@@ -301,12 +310,12 @@ static uint64_t next_sample(struct ll_flow *flow, uint64_t most)
 
 void ll_flow_set_open_limit(struct ll_flow *flow, const struct ll_timing *timing)
 {
-	bool is_sliced = flow->look.is_sliced;
-	uint64_t least = is_sliced ? SLICED_LEAST : 1, most = is_sliced ? SLICED_MOST : OPEN_MOST;
-	uint64_t mean_ns = ll_timing_mean_ns(timing), unknown = is_sliced ? SLICED_UNKNOWN : least;
+	bool is_sampled = ll_flow_is_sampled(flow, ll_now_ns());
+	uint64_t least = is_sampled ? SAMPLED_LEAST : 1, most = is_sampled ? SAMPLED_MOST : OPEN_MOST;
+	uint64_t mean_ns = ll_timing_mean_ns(timing), unknown = is_sampled ? SAMPLED_UNKNOWN : least;
 	uint64_t limit = mean_ns ? LL_FLOW_OPEN_NS / mean_ns : unknown;
 	limit = limit > most ? most : limit < least ? least : limit;
-	atomic_store_explicit(&flow->count->limit, is_sliced ? next_sample(flow, limit) : limit, memory_order_relaxed);
+	atomic_store_explicit(&flow->count->limit, is_sampled ? next_sample(flow, limit) : limit, memory_order_relaxed);
 }
 
 /* ---- the launch mode: whether the program launches ahead of the card or waits for each kernel ---- */
@@ -499,8 +508,21 @@ static struct progress progress_of_held(const struct ll_flow *flow)
 	return (struct progress){.queued = flow->queued, .is_idle = is_idle, .has_work = !is_idle || !is_paused};
 }
 
+/* Of what the gate's line counts, the stream is not known. */
+static void note_gaps(struct ll_flow *flow)
+{
+	uint64_t gaps = atomic_load_explicit(&ll_gate_line.gaps, memory_order_relaxed);
+	if (flow->count != &ll_gate_line.count || gaps == flow->gaps)
+		return;
+	flow->gaps = gaps;
+	flow->gap_ns = ll_now_ns();
+	for (struct ll_flow_context *context = flow->contexts; context; context = context->next)
+		ll_timing_note_gap_anywhere(context->timing);
+}
+
 void ll_flow_note_untimed(struct ll_flow *flow)
 {
+	note_gaps(flow);
 	uint64_t launches = atomic_exchange_explicit(&flow->count->launches, 0, memory_order_relaxed);
 	struct ll_flow_context *context = launches ? ll_flow_get_context(flow, flow->last_context) : NULL;
 	ll_flow_note_launches(flow, launches);

@@ -31,6 +31,7 @@ struct ll_gate_line {
 	 * is always shut. */
 	_Atomic(_Atomic uint32_t *) word;
 	struct ll_gate_count count; /* belongs to the flow of the process's one card */
+	_Atomic uint64_t gaps;      /* long operations that are no kernels, while the gate was open */
 } __attribute__((aligned(64)));
 
 extern struct ll_gate_line ll_gate_line;
@@ -57,6 +58,14 @@ static inline __attribute__((always_inline)) bool ll_gate_count_one(struct ll_ga
 static inline __attribute__((always_inline)) bool ll_gate_passes(void)
 {
 	return ll_gate_is_open() && ll_gate_count_one(&ll_gate_line.count);
+}
+
+/* Notes that a stream gets an operation that is no kernel and may take long (ll_timing_note_gap). Threads that note at
+ * the same time may lose a few. */
+static inline void ll_gate_note_gap(void)
+{
+	uint64_t gaps = atomic_load_explicit(&ll_gate_line.gaps, memory_order_relaxed);
+	atomic_store_explicit(&ll_gate_line.gaps, gaps + 1, memory_order_relaxed);
 }
 
 /* Sets the gate of all launches. NULL: a word that is always shut. */

@@ -444,6 +444,12 @@ void ll_timing_note_gap(struct ll_timing *timing, struct ll_timing_stream name)
 		track->open.has_gap = true;
 }
 
+void ll_timing_note_gap_anywhere(struct ll_timing *timing)
+{
+	for (struct ll_timing_track *track = timing->tracks; track; track = track->next)
+		track->open.has_gap = true;
+}
+
 /* Returns whether the tail's estimated end and the patience time have passed. An event costs time on the card and
  * delays a program that waits for the stream. Such a program launches again within the patience time. */
 static bool is_due(const struct ll_timing *timing, const struct ll_timing_track *track, uint64_t now_ns)

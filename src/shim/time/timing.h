@@ -93,13 +93,15 @@ void ll_timing_set_patience(struct ll_timing *timing, uint64_t patience_ns);
  * sliced_by: the number of other programs that share the card by time slices, or shared it a moment ago. If it is not
  * 0, a batch is charged the estimates of its launches, because the time between its events contains other programs'
  * slices.
+ * is_sampled: kernels are noted by ll_timing_note_typical, and the mean of them counts.
  */
-void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sliced_by);
+void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sliced_by, bool is_sampled);
 
 /*
- * Used while programs share by time slices. The library does not know the kernels of launches that pass an open gate.
- * After a number of such launches one launch is timed, and its kernel is noted here. The noted launches are a sample:
- * each launch that passed the gate is charged the mean of their estimates.
+ * Used while programs share by time slices, and while streams have gaps (ll_timing_note_gap). The library does not know
+ * the kernels of launches that pass an open gate. After a number of such launches one launch is timed, and its kernel
+ * is noted here. The noted launches are a sample: each launch that passed the gate is charged the mean of their
+ * estimates.
  */
 void ll_timing_note_typical(struct ll_timing *timing, struct ll_timing_stream name, uint64_t kernel_key);
 
@@ -148,6 +150,7 @@ void ll_timing_forget_waits(struct ll_timing *timing); /* for use when tenants n
  * card is free meanwhile, so the batch that contains it gives no sample, and counts as the estimates of its launches.
  */
 void ll_timing_note_gap(struct ll_timing *timing, struct ll_timing_stream name);
+void ll_timing_note_gap_anywhere(struct ll_timing *timing); /* it is not known in which stream */
 
 /* Adds launches that were made in the stream, without a timing event, since the last call for this stream. */
 void ll_timing_add_untimed(struct ll_timing *timing, struct ll_timing_stream name, uint32_t launches);

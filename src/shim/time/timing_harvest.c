@@ -43,7 +43,7 @@ struct ll_timing_queue ll_timing_queued(const struct ll_timing *timing)
 
 uint64_t ll_timing_track_mean_ns(const struct ll_timing *timing, const struct ll_timing_track *track)
 {
-	return timing->sliced_by && track->typical.mean_ns ? track->typical.mean_ns : track->mean_ns;
+	return timing->is_sampled && track->typical.mean_ns ? track->typical.mean_ns : track->mean_ns;
 }
 
 uint64_t ll_timing_mean_ns(const struct ll_timing *timing)
@@ -200,10 +200,11 @@ void ll_timing_forget_waits(struct ll_timing *timing)
 
 enum { TYPICAL_MOST = sizeof((struct ll_timing_typical *)NULL)->kernel_keys / sizeof(uint64_t) };
 
-void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sliced_by)
+void ll_timing_set_shared(struct ll_timing *timing, bool is_shared, unsigned sliced_by, bool is_sampled)
 {
 	timing->is_shared = is_shared;
 	timing->sliced_by = sliced_by;
+	timing->is_sampled = is_sampled;
 }
 
 /* Computes the mean from the present estimates. Kernels without a good estimate do not count, because their first
@@ -405,14 +406,15 @@ static bool was_disturbed(struct ll_timing *timing)
 }
 
 /* Returns how long the card worked on the batch, for the accounts; 0: no better than busy_ns. Beside other programs it
- * is the sum of the kernels' shortest samples (kernel_estimates.h), without the switches between contexts. */
+ * is the sum of the kernels' shortest samples (kernel_estimates.h), without the switches between contexts. With gaps it
+ * is busy_ns: while a stream waits or copies, its context may be on the card. */
 static uint64_t accounted_ns(struct ll_timing *timing, const struct ll_timing_batch *batch, uint64_t span_ns,
 			     uint64_t busy_ns)
 {
 	bool is_single =
 	    batch->launches == 1 && batch->start.handle && !batch->is_cut && !batch->is_held && !batch->has_gap;
 	if (!batch->kernel_key)
-		return 0;
+		return batch->has_gap ? busy_ns : 0;
 	if (is_single)
 		ll_shortest_note(&timing->shortest, batch->kernel_key, is_disturbed(timing) ? span_ns : busy_ns);
 	uint64_t ns = batch->launches * ll_shortest_ns(&timing->shortest, batch->kernel_key);

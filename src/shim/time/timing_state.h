@@ -61,7 +61,7 @@ struct ll_timing_track {
 				  before the event */
 	uint64_t mean_ns;      /* mean duration of a launch; 0: not known */
 	struct ll_timing_typical
-	    typical; /* sample of the launches that pass an open gate while programs share by time slices */
+	    typical; /* sample of the launches that pass an open gate (ll_timing_set_shared: is_sampled) */
 	struct ll_timing_stamp end; /* times of the end event of the last batch that ended */
 	uint64_t end_host_ns;       /* CLOCK_MONOTONIC when that event was recorded */
 	bool was_cut;               /* the value of is_cut of that batch */
@@ -89,7 +89,7 @@ struct ll_timing {
 	struct ll_shortest shortest;
 	uint64_t disturbed_ns; /* when others last shared the card; 0: never */
 	uint64_t every_ns, patience_ns;
-	bool is_shared, is_watched;
+	bool is_shared, is_sampled, is_watched;
 	unsigned parts;
 	unsigned sliced_by; /* number of other programs that share the card by time slices */
 	ll_timing_charge_fn *charge;
@@ -103,8 +103,8 @@ struct ll_timing_track *ll_timing_track_find(struct ll_timing *timing, struct ll
 /* Charges the batches of a track that have ended. The track is in use. */
 void ll_timing_track_harvest(struct ll_timing *timing, struct ll_timing_track *track);
 
-/* Returns the mean duration of the stream's launches; 0: not known. While programs share by time slices, uses the mean
- * of the kernels noted by ll_timing_note_typical, if there is one. */
+/* Returns the mean duration of the stream's launches; 0: not known. While launches are sampled, uses the mean of the
+ * kernels noted by ll_timing_note_typical, if there is one. */
 uint64_t ll_timing_track_mean_ns(const struct ll_timing *timing, const struct ll_timing_track *track);
 
 /* Returns whether the track has a tail (ll_timing_close_tails). */
