@@ -245,14 +245,6 @@ static int arrange_fds(struct birth *birth)
 
 static void set_family(const struct birth *birth)
 {
-	if (birth->child->flags & LL_CHILD_ORPHAN) {
-		setsid();
-		pid_t pid = fork();
-		if (pid < 0)
-			tell_and_exit(birth->tell_fd, errno);
-		if (pid > 0)
-			_exit(0);
-	}
 	if (birth->child->flags & LL_CHILD_OWN_GROUP)
 		setpgid(0, 0);
 	if (birth->child->flags & LL_CHILD_MORTAL) {
@@ -265,6 +257,15 @@ static void set_family(const struct birth *birth)
 static _Noreturn void become_program(struct birth *birth)
 {
 	sigset_t none;
+	if (birth->child->flags & LL_CHILD_ORPHAN) {
+		setsid();
+		/* The memory is a copy already; a second one would be for nothing. The parent only ends. */
+		pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+		if (pid < 0)
+			tell_and_exit(birth->tell_fd, errno);
+		if (pid > 0)
+			_exit(0);
+	}
 	set_family(birth);
 	int code = arrange_fds(birth);
 	if (code)

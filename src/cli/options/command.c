@@ -28,26 +28,3 @@ void ll_command_add_names(const struct ll_command *const *list, const char *sepa
 	for (const struct ll_command *const *command = list; *command; command++)
 		ll_strbuf_addf(out, "%s%s", command == list ? "" : separator, (*command)->name);
 }
-
-const struct ll_command *const ll_commands[] = {
-#define LL_COMMAND_PART(title)
-#define LL_COMMAND(name) &ll_command_##name,
-#include "cli/options/commands.def"
-#undef LL_COMMAND
-#undef LL_COMMAND_PART
-    NULL,
-};
-
-const struct ll_command_part ll_command_parts[] = {
-#define LL_COMMAND_PART(text) {.title = (text)},
-#define LL_COMMAND(name) {.command = &ll_command_##name},
-#include "cli/options/commands.def"
-#undef LL_COMMAND
-#undef LL_COMMAND_PART
-    {.title = NULL},
-};
-
-const struct ll_command *ll_command_find(const char *name)
-{
-	return ll_command_find_in(ll_commands, name);
-}
