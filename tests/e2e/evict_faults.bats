@@ -698,6 +698,28 @@ granted_early() {
 	[ "$(grep -c "tenant two: room for 2 MiB: granted, while others leave" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 0 ]
 }
 
+@test "loadlined is killed while an allocation waits for room: the next one is asked for it, and gives it" {
+	needs_preload
+	small_card
+	start_steps one
+	does one context "alloc 120" wait # it cannot leave
+	start_steps two
+	does two context
+	tell two "alloc 90"
+	wait_for 60 grep -q "tenant two: an allocation of 90 MiB waits for room" "$LOADLINE_SIM_DIR/loadlined.log"
+	# A program reads the card before it tells the next loadlined what it is. It asks for room every 50 ms meanwhile.
+	fault hang cuMemGetInfo_v2 300ms
+	end_daemon KILL
+	wait_for 60 asked_twice
+	fault heal
+	does one go
+	does two check
+}
+
+asked_twice() {
+	[ "$(grep -c "tenant two: an allocation of 90 MiB waits for room" "$LOADLINE_SIM_DIR/loadlined.log")" -eq 2 ]
+}
+
 @test "an allocation whose room does not come after all gives up its pieces, and asks again" {
 	no_room_for_both 300
 	# Of the second batch. Without it there is room for the first piece of two.

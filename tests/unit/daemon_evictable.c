@@ -215,12 +215,59 @@ TEST_GIVEN(struct process *process, what_connects_again_says_how_it_is)
 	assert_false(process->evictable.is_held);
 	assert_int_equal(rule->came_bytes, 70 * MIB);
 	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_NONE);
+}
+
+static void forget(struct process *process)
+{
+	process->evictable.rule = (struct ll_residency_program){0};
+	process->evictable.begun_ns = 0;
+}
+
+TEST_GIVEN(struct process *process, a_new_loadlined_learns_what_a_person_has_asked_for)
+{
+	struct ll_residency_program *rule = rule_of(process);
+	forget(process);
 	process_begin(process, LL_MOVE_STOPPED, LL_MOVE_BY_HAND, 100 * MIB, 0, START);
 	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_SUSPEND);
-	rule->wish = LL_RESIDENCY_WISH_NONE;
+	forget(process);
 	process_begin(process, LL_MOVE_AWAY, LL_MOVE_BY_HAND | LL_MOVE_WANTS, 100 * MIB, 100 * MIB, START);
 	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_EVICT);
 	assert_true(rule->wants);
+}
+
+/* The connection ended before the process had received RESUME, so it says what it was told before. */
+TEST_GIVEN(struct process *process, a_command_that_did_not_arrive_holds_when_the_process_connects_again)
+{
+	struct ll_residency_program *rule = rule_of(process);
+	leave_wholly(process, START);
+	rule->wish = LL_RESIDENCY_WISH_NONE;
+	rule->wants = true; /* as the command resume has it */
+	ll_evictable_resume(&process->evictable, START + S);
+	process_begin(process, LL_MOVE_AWAY, LL_MOVE_BY_HAND, 100 * MIB, 100 * MIB, START + 2 * S);
+	assert_int_equal(rule->state, LL_RESIDENCY_AWAY);
+	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_NONE);
+	assert_true(rule->wants && ll_evictable_is_waiting(&process->evictable));
+	process_begin(process, LL_MOVE_STOPPED, LL_MOVE_BY_HAND, 100 * MIB, 0, START + 2 * S);
+	assert_int_equal(rule->wish, LL_RESIDENCY_WISH_NONE);
+	process_begin(process, LL_MOVE_HERE, 0, 100 * MIB, 0, START + 2 * S);
+	assert_false(rule->wants);
+}
+
+/* A full socket would end the connection of a process that is slow. */
+TEST_GIVEN(struct process *process, a_process_that_does_not_answer_is_told_once_to_measure_its_card)
+{
+	struct ll_residency_books books = {.evictables = &process->evictable};
+	struct ll_card_room room = {.number = 1};
+	struct ll_residency_scene scene = {.rooms = {&room}, .room_count = 1};
+	assert_false(ll_residency_scene_know_room(&scene, &books, START + S));
+	assert_told(process, LL_MESSAGE_MEASURE, 0);
+	for (unsigned ms = 30; ms < 300; ms += 30) {
+		assert_false(ll_residency_scene_know_room(&scene, &books, START + S + ms * MS));
+		assert_told_nothing(process);
+	}
+	process_says(process, LL_MESSAGE_MEASURED, 100 * MIB, 0, START + 2 * S);
+	assert_false(ll_residency_scene_know_room(&scene, &books, START + 2 * S));
+	assert_told(process, LL_MESSAGE_MEASURE, 0);
 }
 
 /* A loadlined that is new finds it in the middle of a move, and does not know when that began. The length of the turns
@@ -229,8 +276,7 @@ TEST_GIVEN(struct process *process, a_move_that_is_found_counts_from_then)
 {
 	static const enum ll_move_state states[] = {LL_MOVE_EVICTING, LL_MOVE_RESUMING, LL_MOVE_AWAY};
 	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
-		process->evictable.rule = (struct ll_residency_program){0};
-		process->evictable.begun_ns = 0;
+		forget(process);
 		process_begin(process, states[i], 0, 100 * MIB, 30 * MIB, START);
 		assert_int_equal(process->evictable.begun_ns, START);
 	}

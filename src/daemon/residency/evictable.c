@@ -262,7 +262,9 @@ void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_
 						   [LL_MOVE_RESUMING] = LL_RESIDENCY_RESUMING};
 	struct ll_residency_program *rule = &evictable->rule;
 	enum ll_residency state = message->value <= LL_MOVE_RESUMING ? states[message->value] : LL_RESIDENCY_HERE;
-	bool is_held = (message->flags & LL_MOVE_BY_HAND) && state != LL_RESIDENCY_RESUMING;
+	/* What this loadlined was told about it counts: the process may not have received it. */
+	bool is_known = evictable->begun_ns;
+	bool is_held = !is_known && (message->flags & LL_MOVE_BY_HAND) && state != LL_RESIDENCY_RESUMING;
 	rule->bytes = message->bytes;
 	evictable->neighbour = (struct ll_evictable_neighbour){0}; /* the process reports it again */
 	evictable->seen_count = 0;
@@ -275,13 +277,14 @@ void ll_evictable_begin(struct ll_evictable *evictable, const struct ll_message_
 	evictable->is_held = state == LL_RESIDENCY_RESUMING && (message->flags & LL_MOVE_HOLD);
 	if (state == LL_RESIDENCY_HERE && !rule->here_since_ns)
 		rule->here_since_ns = now_ns;
-	if (is_held && rule->wish == LL_RESIDENCY_WISH_NONE)
+	if (is_held)
 		rule->wish = state == LL_RESIDENCY_SUSPENDED ? LL_RESIDENCY_WISH_SUSPEND : LL_RESIDENCY_WISH_EVICT;
 	if (state == LL_RESIDENCY_EVICTING)
 		rule->left_bytes = message->away_bytes < rule->bytes ? rule->bytes - message->away_bytes : 0;
 	if (state == LL_RESIDENCY_RESUMING)
 		note_came(evictable, message->away_bytes);
-	rule->wants = message->flags & LL_MOVE_WANTS;
+	bool was_waiting = is_known && rule->wants && state != LL_RESIDENCY_HERE; /* a command may have asked for it */
+	rule->wants = was_waiting || (message->flags & LL_MOVE_WANTS);
 	if (rule->wants || state == LL_RESIDENCY_RESUMING)
 		rule->want_since_ns = rule->want_since_ns ? rule->want_since_ns : now_ns;
 }

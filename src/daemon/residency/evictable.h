@@ -61,6 +61,7 @@ struct ll_evictable {
 	uint64_t quiet_ns;                  /* how long stopping may take; 0: 10 s */
 	uint64_t again_ns;                  /* it had no room: when to send RESUME again, if it may go on; 0: never */
 	uint64_t heard_ns;                  /* when it last reported something, or RESUME was sent */
+	uint64_t measure_ns;                /* when it was last told to measure its card */
 	uint64_t granted_ns;                /* when rule.granted_bytes was granted */
 	char why[LL_MOVE_REASON_SIZE];      /* why the eviction failed */
 	bool is_told;                       /* its eviction, and not yet that it goes on (events.c) */

@@ -228,8 +228,11 @@ bool ll_residency_scene_know_room(const struct ll_residency_scene *scene, const 
 			continue;
 		room->asked_ns = now_ns;
 		for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
-			if (is_on(evictable, room))
-				ll_evictable_say(evictable, LL_MESSAGE_MEASURE, room->number, 0);
+			/* One that does not read its messages gets no second one: its socket would be full of them. */
+			if (!is_on(evictable, room) || evictable->heard_ns < evictable->measure_ns)
+				continue;
+			evictable->measure_ns = now_ns;
+			ll_evictable_say(evictable, LL_MESSAGE_MEASURE, room->number, 0);
 		}
 	}
 	return is_known;

@@ -37,13 +37,21 @@ static void close_if_ours(struct ll_line *line)
 		close(fd);
 }
 
-/* Connects, and identifies this process. -errno: no loadlined listens, or one of another user does. */
-static int line_open(struct ll_line *line, const struct ll_port *port)
+/* Connects, and identifies this process by that message. Other threads send nothing before: loadlined would drop it.
+ * -errno: no loadlined listens, or one of another user does. */
+static int line_open(struct ll_line *line, const struct ll_port *port, const union ll_message *own)
 {
-	union ll_message message;
+	union ll_message hello;
 	int fd;
+	ll_message_init_hello(&hello, LL_ROLE_PROCESS, NULL);
 	ll_fork_block();
 	int rc = ll_port_connect(port, &fd);
+	if (!rc) {
+		rc = ll_message_send(fd, &hello, NULL, 0);
+		rc = rc ? rc : ll_message_send(fd, own, NULL, 0);
+		if (rc)
+			close(fd);
+	}
 	if (!rc) {
 		struct stat st = {0};
 		pthread_mutex_lock(&line->lock);
@@ -54,10 +62,7 @@ static int line_open(struct ll_line *line, const struct ll_port *port)
 		pthread_mutex_unlock(&line->lock);
 	}
 	ll_fork_unblock();
-	if (rc)
-		return rc;
-	ll_message_init_hello(&message, LL_ROLE_PROCESS, NULL);
-	return ll_line_say(line, &message, NULL, 0);
+	return rc;
 }
 
 /* Not while another thread forks: the child would close a number that is somebody else's by then. */
@@ -97,43 +102,41 @@ static bool is_tried[CARDS];
 
 /* ---- messages to loadlined ---- */
 
-static int say_evictable(struct ll_link *link)
+/* -ESTALE: the process has no slot now. */
+static int init_evictable(struct ll_link *link, union ll_message *ret_message)
 {
-	union ll_message message;
 	struct ll_port_name name = ll_port_name_of(atomic_load(&link->dev->claim));
 	if (!name.token)
 		return -ESTALE;
 	link->told_bytes = ll_chunks_bytes(link->dev);
-	ll_link_init_message(link, LL_MESSAGE_EVICTABLE, &message);
-	message.move.job = ll_device_state_settings()->id;
-	message.move.slot = name.slot;
-	message.move.slot_token = name.token;
-	message.move.value = ll_link_told_state(link);
-	message.move.free_bytes = ll_move_free_bytes(link->dev);
-	message.move.flags = (link->is_by_hand ? LL_MOVE_BY_HAND : 0U) |
-			     (atomic_load(&link->has_said_want) ? LL_MOVE_WANTS : 0U) |
-			     (link->is_held && link->state == LL_LINK_RESUMING ? LL_MOVE_HOLD : 0U);
+	ll_link_init_message(link, LL_MESSAGE_EVICTABLE, ret_message);
+	struct ll_message_move *move = &ret_message->move;
+	move->job = ll_device_state_settings()->id;
+	move->slot = name.slot;
+	move->slot_token = name.token;
+	move->value = ll_link_told_state(link);
+	move->free_bytes = ll_move_free_bytes(link->dev);
+	move->flags = (link->is_by_hand ? LL_MOVE_BY_HAND : 0U) |
+		      (atomic_load(&link->has_said_want) ? LL_MOVE_WANTS : 0U) |
+		      (link->is_held && link->state == LL_LINK_RESUMING ? LL_MOVE_HOLD : 0U);
 	link->line.token = name.token;
-	int rc = ll_line_say(&link->line, &message, NULL, 0);
-	if (!rc && link->lacks_room) /* the loadlined that received NO_ROOM has ended, so it cannot send RESUME */
-		rc = ll_link_say_kind(link, LL_MESSAGE_NO_ROOM);
-	return rc;
+	return 0;
 }
 
 /* A thread of the program is about to wait because the calls are shut. Called on any thread. */
 static void note_waiting(void)
 {
-	union ll_message message;
-	ll_message_init(&message, LL_MESSAGE_WANT);
 	for (unsigned i = 0; i < CARDS; i++) {
 		struct ll_link *link = atomic_load(&links[i]);
-		if (link && atomic_load(&link->is_away) && !atomic_exchange(&link->has_said_want, true))
-			ll_line_say(&link->line, &message, NULL, 0);
+		if (link)
+			ll_link_say_want(link);
 	}
 }
 
 static void lose_daemon(struct ll_link *link)
 {
+	uint64_t now_ns = ll_now_ns();
+	atomic_store(&link->ended_ns, now_ns); /* first: a thread that finds no connection looks at it */
 	line_close(&link->line);
 	ll_link_report_again(link);
 	if (link->state == LL_LINK_PREPARING && ll_move_is_stopped(link->move))
@@ -141,23 +144,23 @@ static void lose_daemon(struct ll_link *link)
 	if (link->state == LL_LINK_PREPARING)
 		ll_link_enter(link, ll_move_is_stopped(link->move) ? LL_LINK_SUSPENDED : LL_LINK_HERE);
 	if (!link->lost_ns)
-		link->lost_ns = ll_now_ns();
-	atomic_store(&link->ended_ns, ll_now_ns());
+		link->lost_ns = now_ns;
 	atomic_store(&link->room, LL_LINK_REPLY_LOST);
 }
 
 static void connect_to_daemon(struct ll_link *link)
 {
+	union ll_message message;
 	uint64_t now_ns = ll_now_ns();
 	if (now_ns < link->again_ns)
 		return;
 	link->again_ns = now_ns + CONNECT_NS;
-	int rc = line_open(&link->line, link->dev->port);
-	if (!rc)
-		rc = say_evictable(link);
 	link->is_new = true;
-	if (rc)
-		line_close(&link->line);
+	if (init_evictable(link, &message) || line_open(&link->line, link->dev->port, &message))
+		return;
+	/* The loadlined that received NO_ROOM has ended, so it cannot send RESUME. */
+	if (link->lacks_room && ll_link_say_kind(link, LL_MESSAGE_NO_ROOM))
+		lose_daemon(link);
 }
 
 static int handle_messages(struct ll_link *link)
@@ -208,6 +211,8 @@ static void serve_link(struct ll_link *link)
 		rc = ll_link_report_neighbour(link);
 	if (!rc)
 		rc = link->state == LL_LINK_HERE ? tell_news(link) : ll_link_look_at_card(link);
+	if (!rc && ll_driver_calls_count_waiting()) /* the thread's own message may not have been sent */
+		rc = ll_link_say_want(link);
 	if (rc)
 		lose_daemon(link);
 }

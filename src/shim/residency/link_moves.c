@@ -220,6 +220,18 @@ void ll_link_enter(struct ll_link *link, enum ll_link_state state)
 	ll_link_tell_page(link);
 }
 
+int ll_link_say_want(struct ll_link *link)
+{
+	union ll_message message;
+	if (!atomic_load(&link->is_away) || atomic_exchange(&link->has_said_want, true))
+		return 0;
+	ll_message_init(&message, LL_MESSAGE_WANT);
+	int rc = ll_line_say(&link->line, &message, NULL, 0);
+	if (rc)
+		atomic_store(&link->has_said_want, false);
+	return rc;
+}
+
 static int note_stopped(struct ll_link *link, enum ll_link_state state)
 {
 	/* A thread that was late in the move before may have set it just now. */
@@ -227,9 +239,7 @@ static int note_stopped(struct ll_link *link, enum ll_link_state state)
 	atomic_store(&link->is_away, true);
 	ll_link_enter(link, state);
 	int rc = ll_link_say_kind(link, LL_MESSAGE_QUIET);
-	if (!rc && ll_driver_calls_count_waiting() && !atomic_exchange(&link->has_said_want, true))
-		rc = ll_link_say_kind(link, LL_MESSAGE_WANT);
-	return rc;
+	return !rc && ll_driver_calls_count_waiting() ? ll_link_say_want(link) : rc;
 }
 
 /* error: the error of the driver, if the memory is not back because the card is lost; else 0. */

@@ -290,6 +290,10 @@ struct ll_link {
 
 void ll_link_init_message(const struct ll_link *link, enum ll_message_kind kind, union ll_message *ret_message);
 int ll_link_say_kind(struct ll_link *link, enum ll_message_kind kind);
+
+/* Says, once for each eviction, that a thread waits for the card. While the program's memory is on the card it says
+ * nothing. If it is not sent, the next call says it. Any thread may call it. */
+int ll_link_say_want(struct ll_link *link);
 enum ll_move_state ll_link_told_state(const struct ll_link *link);
 
 /* Writes into the slot of the process where its memory is. */
