@@ -162,26 +162,33 @@ TEST_IN_WORLD(NULL, so_they_do_without_a_cap)
 	check_that_waits_are_not_charged(0);
 }
 
-/* A program that feeds the card: a copy of 8 MiB, and two kernels that are not alike. Alone, and beside another one. */
+/* A program that feeds the card: a copy of 16 MiB, and two kernels that are not alike. */
+static void feed(ll_cu_deviceptr bytes, const void *host, size_t size, unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++) {
+		CHECK_EQUAL(cu.cuMemcpyHtoDAsync(bytes, host, size, shared), 0);
+		launch_timed(work, shared, MS / 10, 1, 32);
+		launch_timed(work, shared, MS / 2, 2, 32);
+	}
+	CHECK_EQUAL(cu.cuStreamSynchronize(shared), 0);
+	check_rests(ID);
+}
+
 TEST_IN_WORLD(NULL, copies_between_unlike_kernels_are_not_charged)
 {
-	enum { ROUNDS = 500, BYTES = 8 << 20 };
+	enum { LEARNING = 400, ROUNDS = 600, BYTES = 16 << 20 };
 	static char host[BYTES];
 	ll_cu_deviceptr bytes;
 	prepare(0);
 	CHECK_EQUAL(cu.cuMemAlloc(&bytes, BYTES), 0);
 	CHECK_EQUAL(cu.cuMemHostRegister(host, BYTES, 0), 0);
+	feed(bytes, host, BYTES, LEARNING);
 	uint64_t before_ns = gpu_ns(ID), began_ns = ll_now_ns();
-	for (int i = 0; i < ROUNDS; i++) {
-		CHECK_EQUAL(cu.cuMemcpyHtoDAsync(bytes, host, BYTES, shared), 0);
-		launch_timed(work, shared, MS / 5, 1, 32);
-		launch_timed(work, shared, MS, 2, 32);
-	}
-	CHECK_EQUAL(cu.cuStreamSynchronize(shared), 0);
-	check_rests(ID);
-	double ns = (double)(gpu_ns(ID) - before_ns), own_ns = ROUNDS * 1.2 * MS;
-	printf("charged %.3f of its kernels in %.1f ms\n", ns / own_ns, (double)(ll_now_ns() - began_ns) / MS);
-	CHECK(ns > 0.8 * own_ns && ns < 1.25 * own_ns);
+	feed(bytes, host, BYTES, ROUNDS);
+	double ns = (double)(gpu_ns(ID) - before_ns), own_ns = ROUNDS * 0.6 * MS;
+	fprintf(stderr, "charged %.3f of its kernels, of %.3f that passed\n", ns / own_ns,
+		(double)(ll_now_ns() - began_ns) / own_ns);
+	CHECK(ns > 0.75 * own_ns && ns < 1.25 * own_ns);
 }
 
 /* How often the agent looks at a program that launches all the time: each look tells that it lives. */

@@ -12,6 +12,9 @@
 /* A process replies to MEASURE within about 0.1 ms. A stopped process does not reply; after this time another process
  * is asked. */
 #define MEASURE_NS (20 * LL_NS_PER_MS)
+/* One that does not answer is asked again after this time: with a question each time its socket would be full of them.
+ */
+#define UNREAD_NS LL_NS_PER_S
 /* How long a measurement is valid: other programs use the card too. */
 #define FRESH_NS (5 * LL_NS_PER_MS)
 /* The same for cards that are decided about together, because each of them must reply. */
@@ -228,8 +231,8 @@ bool ll_residency_scene_know_room(const struct ll_residency_scene *scene, const 
 			continue;
 		room->asked_ns = now_ns;
 		for (struct ll_evictable *evictable = books->evictables; evictable; evictable = evictable->next) {
-			/* One that does not read its messages gets no second one: its socket would be full of them. */
-			if (!is_on(evictable, room) || evictable->heard_ns < evictable->measure_ns)
+			if (!is_on(evictable, room) ||
+			    (evictable->heard_ns < evictable->measure_ns && now_ns - evictable->measure_ns < UNREAD_NS))
 				continue;
 			evictable->measure_ns = now_ns;
 			ll_evictable_say(evictable, LL_MESSAGE_MEASURE, room->number, 0);
