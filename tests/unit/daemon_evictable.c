@@ -254,7 +254,7 @@ TEST_GIVEN(struct process *process, a_command_that_did_not_arrive_holds_when_the
 }
 
 /* A full socket would end the connection of a process that is slow. */
-TEST_GIVEN(struct process *process, a_process_that_does_not_answer_is_told_once_to_measure_its_card)
+TEST_GIVEN(struct process *process, a_process_that_does_not_answer_is_told_once_a_second_to_measure_its_card)
 {
 	struct ll_residency_books books = {.evictables = &process->evictable};
 	struct ll_card_room room = {.number = 1};
@@ -265,8 +265,10 @@ TEST_GIVEN(struct process *process, a_process_that_does_not_answer_is_told_once_
 		assert_false(ll_residency_scene_know_room(&scene, &books, START + S + ms * MS));
 		assert_told_nothing(process);
 	}
-	process_says(process, LL_MESSAGE_MEASURED, 100 * MIB, 0, START + 2 * S);
 	assert_false(ll_residency_scene_know_room(&scene, &books, START + 2 * S));
+	assert_told(process, LL_MESSAGE_MEASURE, 0);
+	process_says(process, LL_MESSAGE_MEASURED, 100 * MIB, 0, START + 2 * S + 30 * MS);
+	assert_false(ll_residency_scene_know_room(&scene, &books, START + 2 * S + 30 * MS));
 	assert_told(process, LL_MESSAGE_MEASURE, 0);
 }
 
