@@ -86,20 +86,25 @@ monitors_go_on() {
 	kill -CONT "${monitors[@]}"
 }
 
-# is_served: somebody has the name of this world's loadlined.
-is_served() {
-	local world
-	printf -v world '@loadline/[0-9]*/%x-%x-[0-9a-f]*$' "$(stat -c %d "$LOADLINE_SIM_DIR")" "$(stat -c %i "$LOADLINE_SIM_DIR")"
-	grep -q "$world" /proc/net/unix
+# socket_of_world: the pattern of the name that this world's loadlined has in /proc/net/unix.
+socket_of_world() {
+	printf '@loadline/[0-9]*/%x-%x-[0-9a-f]*$' "$(stat -c %d "$LOADLINE_SIM_DIR")" "$(stat -c %i "$LOADLINE_SIM_DIR")"
 }
 
-# until_served yes|no: looks all the time, because who waits for the monitors does so for a second.
+# is_served SOCKET: somebody has that name.
+is_served() {
+	grep -q "$1" /proc/net/unix
+}
+
+# until_served yes|no: looks all the time, by one program each time, because who waits for the monitors does so for a
+# second.
 until_served() {
 	# shellcheck disable=SC2034 # of too_late
-	local served='' began=$SECONDS allowed=20
+	local served='' began=$SECONDS allowed=20 socket
+	socket=$(socket_of_world)
 	until [ "$served" = "$1" ]; do
 		! too_late
-		! is_served && served=no || served=yes
+		! is_served "$socket" && served=no || served=yes
 	done
 }
 
@@ -134,7 +139,7 @@ is_settled() {
 @test "evict, suspend and resume start loadlined if nobody serves; set and status do not" {
 	loadline --sim status
 	fails_with 1 "nobody: no such claim or tenant" --sim set nobody --mem 1G
-	! is_served || false
+	! is_served "$(socket_of_world)" || false
 	for command in evict suspend resume; do
 		start command --sim "$command" nobody
 		until_served yes
