@@ -239,3 +239,19 @@ start_outside() {
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody
 	wait_for 60 eval '[ "$(grep -c "the sensor reports 1 cards" "$T/world/loadlined.log")" -eq 2 ]'
 }
+
+# loads_driver OPTION...: a run that loads NVIDIA's library itself.
+loads_driver() {
+	LD_DEBUG=files loadline --sim run "$@" -- true 2>"$T/loaded"
+	grep -q "calling init: .*libnvidia-ml" "$T/loaded"
+}
+
+@test "run needs no driver where the sensor lists the cards; it opens it for a list of the user's, and without a sensor" {
+	start_sensed
+	wait_for 60 eval 'loadline --sim doctor --no-trial | grep "^ok: sensor: 1 cards"'
+	run ! loads_driver --mem 2G
+	CUDA_VISIBLE_DEVICES=0 loads_driver --mem 2G
+	stop sensor
+	wait_for 60 eval 'loadline --sim doctor --no-trial | grep "sensor: .*\(no sensor\|silent\|nothing\)"'
+	loads_driver --mem 2G
+}

@@ -1,7 +1,9 @@
 #include "cli/common/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,6 +246,40 @@ int ll_cards_open(int fault, struct ll_driver **ret_driver, struct ll_err *err)
 	if (err)
 		*err = why;
 	return rc;
+}
+
+/* A card that a container or a control group keeps from this process NVML would not list. */
+static bool can_open(const struct ll_card *card)
+{
+	char path[128], line[128];
+	unsigned minor = UINT_MAX;
+	snprintf(path, sizeof path, "/proc/driver/nvidia/gpus/%s/information", card->pci);
+	LL_SCOPE_FCLOSE FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file) && sscanf(line, "Device Minor: %u", &minor) != 1)
+		;
+	snprintf(path, sizeof path, "/dev/nvidia%u", minor);
+	LL_SCOPE_CLOSE int fd = minor == UINT_MAX ? -1 : open(path, O_RDWR | O_CLOEXEC);
+	return fd >= 0;
+}
+
+static bool can_open_all(const struct ll_driver *driver)
+{
+	const struct ll_card *cards;
+	size_t count = ll_driver_cards(driver, &cards);
+	bool can = true;
+	for (size_t i = 0; can && i < count && !ll_driver_sim_folder(driver); i++)
+		can = can_open(&cards[i]);
+	return can;
+}
+
+int ll_cards_open_listed(struct ll_driver **ret_driver, struct ll_err *err)
+{
+	if (ll_sensed_cards_open(0, ret_driver) == 0) {
+		if (can_open_all(*ret_driver))
+			return 0;
+		ll_driver_close(*ret_driver);
+	}
+	return ll_cards_open(0, ret_driver, err);
 }
 
 int ll_cards_list(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,

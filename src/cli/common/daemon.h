@@ -91,6 +91,10 @@ int ll_sensed_cards_open(int fault, struct ll_driver **ret_driver);
 /* Opens the driver; if that fails, the sensor's list of the cards. Errors are the driver's. */
 int ll_cards_open(int fault, struct ll_driver **ret_driver, struct ll_err *err);
 
+/* The sensor's list, if this process can open each card of it: to open the driver takes some 200 ms of a processor.
+ * Otherwise as ll_cards_open with 0. */
+int ll_cards_open_listed(struct ll_driver **ret_driver, struct ll_err *err);
+
 /* As ll_cards_select; but without a text all cards, also those that do not answer. */
 int ll_cards_list(const struct ll_driver *driver, const char *text, const struct ll_card ***ret_cards,
 		  size_t *ret_count, struct ll_err *err);

@@ -383,11 +383,14 @@ static void make_room_for_descriptors(void)
 	(void)high;
 }
 
-/* Behind the fence the cards open inside a job only. The command's job is made first, with the cards that loadlined's
- * sensor lists. MPS's state would have to be read from the cards. */
+/* MPS's state is read from the cards, and CUDA_VISIBLE_DEVICES by CUDA; else the list of loadlined's sensor is enough.
+ * Behind the fence there is no other: the cards open inside a job only, and the command's job is made first. */
 static int open_driver(const struct ll_run_args *args, struct ll_driver **ret_driver, struct ll_err *err)
 {
-	return args->by == LL_RUN_BY_SLICES ? ll_cards_open(0, ret_driver, err) : ll_driver_open(ret_driver, err);
+	if (args->by != LL_RUN_BY_SLICES)
+		return ll_driver_open(ret_driver, err);
+	return getenv("CUDA_VISIBLE_DEVICES") ? ll_cards_open(0, ret_driver, err)
+					      : ll_cards_open_listed(ret_driver, err);
 }
 
 int ll_run_start(const struct ll_run_args *args, const struct ll_operands *operands, struct ll_err *err)
