@@ -198,6 +198,8 @@ post() {
 	claim part $uid main 1 13Gi 37
 	prepared part $uid
 	jq -e '.["'$uid'"].devices == [{requests: ["main"], pool: "node1", device: "'"${DEVICE}1"'", cdi: ["'"$device"'"]}]' "$T/answer"
+	# Before it no name begins with a digit, for containerd.
+	jq -e '.cdiVersion == "0.5.0"' "$T/cdi/loadline-claim-$uid.json"
 	[ "$(contain "$device" env -i LOADLINE_RUN=id=1 LOADLINE_SIM_DIR="$LOADLINE_SIM_DIR" LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE" --sim status --json |
 		jq -s '.[0].memory_total_bytes')" -eq $((13 * GIB)) ]
 	# A context has 528 MiB.
