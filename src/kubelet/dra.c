@@ -187,8 +187,8 @@ static int make_description(struct ll_kubelet_driver *driver, struct ll_kubelet_
 	return rc;
 }
 
-/* The kubelet joins devices and containers by the name of a request. A request with several cards is one device of
- * containers, which stands at the first of them. */
+/* The kubelet joins devices and containers by the name of a request: of an alternative, REQUEST:ALTERNATIVE here, that is
+ * REQUEST alone. A request with several cards is one device of containers, which stands at the first of them. */
 static void add_devices(const struct ll_kubelet_driver *driver, const json_t *description, Ll__Dra__Prepared *prepared)
 {
 	size_t index;
@@ -199,9 +199,8 @@ static void add_devices(const struct ll_kubelet_driver *driver, const json_t *de
 		const char *its = json_string_value(json_object_get(each, "name"));
 		const char *cards = ll_kubelet_device_word(each, "--cards"), *colon = its ? strchr(its, ':') : NULL;
 		snprintf(id, sizeof id, "%s%s", claim_kind, its ? its : "");
-		snprintf(request, sizeof request, "%s", colon ? colon + 1 : "");
-		for (char *at = request; (at = strchr(at, ':'));)
-			*at = '/';
+		snprintf(request, sizeof request, "%.*s", (int)strcspn(colon ? colon + 1 : "", ":"),
+			 colon ? colon + 1 : "");
 		for (const char *at = cards; at && *at; at += strcspn(at, ","), at += *at == ',') {
 			char uuid[LL_CARD_UUID_SIZE];
 			snprintf(uuid, sizeof uuid, "%.*s", (int)strcspn(at, ","), at);

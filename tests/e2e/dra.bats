@@ -253,10 +253,10 @@ post() {
 	refused two $b "it does not fit in card ${CARD}1: of 143155 MiB and 100% other claims have 102400 MiB and 50%, and this one wants 51200 MiB and 50%"
 	claim two $b main 1 10Gi 51
 	refused two $b "it does not fit"
-	# Another card's, and a list of alternatives; two requests are two devices.
+	# Another card's, and a list of alternatives, of which a container names the request alone; two requests are two devices.
 	claim two $b main/second 2 50Gi 50 more 1 10Gi 50
 	prepared two $b
-	jq -e '.["'$b'"].devices | map([.requests[0], .device, .cdi[0]]) == [["main/second", "'"${DEVICE}2"'", "loadline.dev/claim='$b':main:second"], ["more", "'"${DEVICE}1"'", "loadline.dev/claim='$b':more"]]' "$T/answer"
+	jq -e '.["'$b'"].devices | map([.requests[0], .device, .cdi[0]]) == [["main", "'"${DEVICE}2"'", "loadline.dev/claim='$b':main:second"], ["more", "'"${DEVICE}1"'", "loadline.dev/claim='$b':more"]]' "$T/answer"
 	# Without a capacity the device is the claim's alone.
 	unprepared two $b
 	unprepared one $a
