@@ -129,26 +129,6 @@ teardown() {
 	teardown_of_helper
 }
 
-# look_at CARD: sets AGE, the world's in seconds, and USED, for how long programs were on the card, both by the card's counters.
-look_at() {
-	read -r AGE USED < <("$LOADLINE_BUILD/sim/loadline-simctl" show | awk -v card="card $1," '
-		/^world / { age = $(NF - 2) }
-		/^context / && index($0, card) && match($0, /[0-9.]+ s on the card/) { used += substr($0, RSTART) }
-		END { print age, used + 0 }')
-}
-
-# has_part CARD LEAST MOST: the part of the card's time in which programs were on it, over 10 s.
-has_part() {
-	local age used
-	look_at "$1"
-	age=$AGE used=$USED
-	until look_at "$1" && expect '$now - $began >= 10' --argjson now "$AGE" --argjson began "$age"; do
-		wait_a_little
-	done
-	jq -n "($USED - $used) / ($AGE - $age)" | tee "$T/part" >>"$T/parts"
-	jq -e ". >= $2 and . <= $3" "$T/part"
-}
-
 # ---- tests ----
 
 # post OBJECT: prints the status.

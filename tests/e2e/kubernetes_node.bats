@@ -4,33 +4,7 @@ load helper
 load service_helper
 load kubernetes_helper
 
-eval "$(declare -f teardown | sed '1s/teardown/teardown_of_helper/')"
-teardown() {
-	end_node
-	teardown_of_helper
-	remove_node_groups
-}
-
-# ---- the node ----
-
-# A kubelet mounts no path with "..".
-LOADLINE_BUILD=$(realpath "$LOADLINE_BUILD") LOADLINE=$(realpath "$LOADLINE")
 NODE_BIN=${LOADLINE_KUBE:-$HOME/.cache/loadline-kube}/bin
-GROUP=loadline-test-$$
-
-# image NAME ENTRYPOINT FOLDER: an image of one layer.
-image() {
-	tar -C "$3" -cf "$T/layer.tar" .
-	printf '{"architecture": "amd64", "os": "linux", "config": {"Entrypoint": %s, "Env": ["PATH=/bin"]}, "rootfs": {"type": "layers", "diff_ids": ["sha256:%s"]}, "history": []}' \
-		"$2" "$(sha256sum "$T/layer.tar" | cut -d' ' -f1)" >"$T/c.json"
-	printf '[{"Config": "c.json", "RepoTags": ["loadline.dev/%s:1"], "Layers": ["layer.tar"]}]' "$1" >"$T/manifest.json"
-	tar -C "$T" -cf "$T/node/images/$1.tar" c.json manifest.json layer.tar
-}
-
-# in_node COMMAND...
-in_node() {
-	nsenter -t "$NODE" -m -n -p -u "$@"
-}
 
 plugin_is_known() {
 	grep -q "registered" "$T/plugin.err"
@@ -43,66 +17,22 @@ start_node_plugin() {
 
 # begin: loadlined, whose configuration is standard input, its sensor, a node and the plugin.
 begin() {
-	local folder link
 	[ "$(id -u)" -eq 0 ] || skip "a kubelet is root's"
 	[ -x "$NODE_BIN/kubelet" ] || skip "no kubelet in $NODE_BIN: tools/get_kubelet makes one"
-	[ -w /sys/fs/cgroup/freezer ] || skip "the kubelet needs control groups of version 1 here"
-	! ldd "$LOADLINE_BUILD/src/monitor/loadline-inside" >/dev/null 2>&1 || skip "this build has no static programs"
+	check_node
 	config_file
 	scenario "cards 2"
 	open_world
 	start_loadlined
-	mkdir -p "$T/node/images" "$T/image"/{usr,dev,etc,proc,sys,tmp,run,var,pause} "$T/out"
-	for link in bin lib lib64 sbin; do
-		ln -s "usr/$link" "$T/image/$link"
-	done
-	cp "$(command -v busybox)" "$T/image/pause/sleep"
-	image usr '[]' "$T/image"
-	image pause '["/pause/sleep", "2147483647"]' "$T/image"
-	for folder in /sys/fs/cgroup/*/; do
-		mkdir "$folder$GROUP" 2>/dev/null || true
-	done
-	start_program node unshare -m --propagation private -n -p -u --fork --kill-child --mount-proc bash "$BATS_TEST_DIRNAME/kubernetes_node.bash" "$T/node" "$NODE_BIN" "/$GROUP"
-	wait_for 60 [ -S "$T/node/lib/kubelet/device-plugins/kubelet.sock" ]
-	NODE=$(tr -d ' ' <"/proc/$(pid_of node)/task/$(pid_of node)/children")
+	make_images
+	start_node "$NODE_BIN"
 	describe_node
 	start_node_plugin
 }
 
-describe_node() {
-	in_node env LOADLINE_SIM_DIR="$LOADLINE_SIM_DIR" "$LOADLINE" --sim cdi generate --folder /run/cdi --config "$T/conf"
-}
-
-end_node() {
-	local pid
-	pid=$([ -e "$T/node.pid" ] && pid_of node) || return 0
-	kill -KILL "$pid" 2>/dev/null || true
-	wait_for 60 has_ended "$pid"
-}
-
-remove_node_groups() {
-	local folder
-	for folder in /sys/fs/cgroup/*/"$GROUP"; do
-		[ ! -d "$folder" ] || wait_for 30 remove_group "$folder"
-	done
-}
-
-remove_group() {
-	find "$1" -depth -type d -exec rmdir {} + 2>/dev/null
-	[ ! -d "$1" ]
-}
-
 # pod NAME NAMESPACE LIMITS COMMAND: a pod of one container, whose output is in $T/out/NAME.
 pod() {
-	jq -n --arg name "$1" --arg namespace "$2" --argjson limits "$3" --arg command "exec >>$T/out/$1 2>&1; $4" --arg t "$T" --arg build "$LOADLINE_BUILD" '
-		{apiVersion: "v1", kind: "Pod", metadata: {name: $name, namespace: $namespace},
-		 spec: {hostNetwork: true, restartPolicy: "Never", terminationGracePeriodSeconds: 1,
-			containers: [{name: "main", image: "loadline.dev/usr:1", imagePullPolicy: "Never", command: ["/bin/sh", "-c", $command],
-				env: [{name: "LOADLINE_SIM_DIR", value: "\($t)/world"}, {name: "LD_LIBRARY_PATH", value: "\($build)/sim"}],
-				resources: {limits: $limits},
-				volumeMounts: [{name: "usr", mountPath: "/usr"}, {name: "build", mountPath: $build}, {name: "t", mountPath: $t}]}],
-			volumes: [{name: "usr", hostPath: {path: "/usr"}}, {name: "build", hostPath: {path: $build}}, {name: "t", hostPath: {path: $t}}]}}' \
-		>"$T/node/$1.json"
+	pod_object "$@" >"$T/node/$1.json"
 	mv "$T/node/$1.json" "$T/node/pods/$1.json"
 }
 
