@@ -207,7 +207,7 @@ within_cards() {
 	within_cards
 	none_failed
 	delete other
-	claiming stays small "$USE" '.spec.restartPolicy = "Always"'
+	claiming stays small "$REST" '.spec.restartPolicy = "Always"'
 	wait_for 100 has_job $((13 * GIB)) 20
 	# A kubelet that starts removes the slice.
 	uid=$(kube get resourceslice node1-gpu.loadline.dev -o "jsonpath={.metadata.uid}")

@@ -99,10 +99,19 @@ static struct device_words read_words(const json_t *words, size_t from)
 	return device;
 }
 
+static bool is_repeated(const json_t *hooks, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (json_equal(json_array_get(hooks, i), json_array_get(hooks, index)))
+			return true;
+	}
+	return false;
+}
+
 /*
  * A container may name several devices, and is one job. The first hook makes it, with what all of them say; the others
  * do nothing. Returns whether this is the first. tenant: points into the configuration. -EINVAL: two tenants, or a part
- * of a card and something else.
+ * of a card and something else. A device that is named twice is one: a kubelet that was started again names a claim's so.
  */
 static int merge_devices(const json_t *config, const struct hook_args *own, const char **ret_tenant,
 			 struct ll_strbuf *cards, bool *ret_is_first, struct ll_err *err)
@@ -115,7 +124,7 @@ static int merge_devices(const json_t *config, const struct hook_args *own, cons
 	for (size_t i = 0; i < json_array_size(hooks); i++) {
 		const json_t *words = json_object_get(json_array_get(hooks, i), "args");
 		size_t from = find_options(words);
-		if (!from)
+		if (!from || is_repeated(hooks, i))
 			continue;
 		struct device_words its = read_words(words, from);
 		if (!is_any)
@@ -241,8 +250,9 @@ static int take_size(const json_t *config, const struct hook_args *own, char ten
 	return find_tenant(own->namespaces ? own->namespaces : "", namespace, tenant, LL_NAME_SIZE, err);
 }
 
-/* What one request of a claim has is one container's at a time: two would have it each. The file says whose it is. */
-static int hold_claim(const char *path, pid_t pid, struct ll_err *err)
+/* What one request of a claim has is one container's at a time: two would have it each. The file says whose it is.
+ * *ret_is_held: it was this container's already. */
+static int hold_claim(const char *path, pid_t pid, bool *ret_is_held, struct ll_err *err)
 {
 	char text[HOLDER_SIZE] = "";
 	struct ll_process_stat stat;
@@ -251,11 +261,15 @@ static int hold_claim(const char *path, pid_t pid, struct ll_err *err)
 	if (fd < 0 || flock(fd, LOCK_EX) || pread(fd, text, sizeof text - 1, 0) < 0)
 		return ll_err_set(err, -errno, "%.200s: %s", path, strerror(errno));
 	int count = sscanf(text, "%d %" SCNu64 " %" SCNu64, &holder.pid, &holder.start_ticks, &holder.namespaces);
+	int rc = ll_process_stat_of(pid, &stat);
+	*ret_is_held = !rc && count == 3 && holder.pid == pid && holder.start_ticks == stat.start_ticks &&
+		       holder.namespaces == ll_process_namespaces();
+	if (*ret_is_held)
+		return 0;
 	if (text[0] && (count != 3 || !ll_process_is_gone(&holder, ll_process_namespaces()))) {
 		ll_err_set(err, -EBUSY, "the claim is in use by another container (process %d)", (int)holder.pid);
 		return ll_err_hint(err, "a claim gives each of its requests to one container at a time");
 	}
-	int rc = ll_process_stat_of(pid, &stat);
 	int length = snprintf(text, sizeof text, "%d %" PRIu64 " %" PRIu64 "\n", (int)pid, rc ? 0 : stat.start_ticks,
 			      ll_process_namespaces());
 	if (!rc && (ftruncate(fd, 0) || pwrite(fd, text, (size_t)length, 0) != length))
@@ -362,7 +376,7 @@ static int make_container_job(const struct hook_args *own, const struct ll_cdi_c
 	LL_SCOPE_STRBUF struct ll_strbuf cards = LL_STRBUF_INIT;
 	const char *why = NULL;
 	char tenant[LL_NAME_SIZE];
-	bool is_first = true;
+	bool is_first = true, is_held = false;
 	uint64_t said = 0;
 	int rc = merge_devices(container->config, own, &args.tenant, &cards, &is_first, err);
 	if (rc || !is_first)
@@ -381,8 +395,8 @@ static int make_container_job(const struct hook_args *own, const struct ll_cdi_c
 		return 0;
 	}
 	if (!rc && own->holder)
-		rc = hold_claim(own->holder, container->pid, err);
-	return rc ? rc : make_job(container, &args, said, err);
+		rc = hold_claim(own->holder, container->pid, &is_held, err);
+	return rc || is_held ? rc : make_job(container, &args, said, err);
 }
 
 /* Runtimes keep what a hook prints to themselves. */
