@@ -250,6 +250,6 @@ json_t *ll_kubelet_claim_describe(const struct ll_kubelet_claim *claim, const ch
 	for (size_t i = 0; i < claim->count; i++)
 		json_array_append_new(devices, describe_part(&claim->parts[i], uid, folder, cuts));
 	/* Before 0.5.0 no device's name begins with a digit, as a uid may. */
-	return json_pack("{s:s, s:s, s:o, s:O}", "cdiVersion", "0.5.0", "kind", "loadline.dev/claim", "devices", devices,
-			 "containerEdits", json_object_get(cuts->description, "containerEdits"));
+	return json_pack("{s:s, s:s, s:o, s:O}", "cdiVersion", "0.5.0", "kind", "loadline.dev/claim", "devices",
+			 devices, "containerEdits", json_object_get(cuts->description, "containerEdits"));
 }

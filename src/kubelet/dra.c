@@ -187,8 +187,9 @@ static int make_description(struct ll_kubelet_driver *driver, struct ll_kubelet_
 	return rc;
 }
 
-/* The kubelet joins devices and containers by the name of a request: of an alternative, which is REQUEST:ALTERNATIVE here,
- * by REQUEST alone. A request with several cards is one device of containers, which stands at the first of them. */
+/* The kubelet joins devices and containers by the name of a request: of an alternative, which is REQUEST:ALTERNATIVE
+ * here, by REQUEST alone. A request with several cards is one device of containers, which stands at the first of them.
+ */
 static void add_devices(const struct ll_kubelet_driver *driver, const json_t *description, Ll__Dra__Prepared *prepared)
 {
 	size_t index;

@@ -111,7 +111,8 @@ static bool is_repeated(const json_t *hooks, size_t index)
 /*
  * A container may name several devices, and is one job. The first hook makes it, with what all of them say; the others
  * do nothing. Returns whether this is the first. tenant: points into the configuration. -EINVAL: two tenants, or a part
- * of a card and something else. A device that is named twice is one: a kubelet that was started again names a claim's so.
+ * of a card and something else. A device that is named twice is one: a kubelet that was started again names a claim's
+ * so.
  */
 static int merge_devices(const json_t *config, const struct hook_args *own, const char **ret_tenant,
 			 struct ll_strbuf *cards, bool *ret_is_first, struct ll_err *err)
