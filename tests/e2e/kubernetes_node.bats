@@ -92,8 +92,8 @@ remove_group() {
 	[ ! -d "$1" ]
 }
 
-# pod NAME NAMESPACE LIMITS COMMAND: a pod of one container, whose output is in $T/out/NAME.
-pod() {
+# pod_object NAME NAMESPACE LIMITS COMMAND: prints a pod of one container, whose output is in $T/out/NAME.
+pod_object() {
 	jq -n --arg name "$1" --arg namespace "$2" --argjson limits "$3" --arg command "exec >>$T/out/$1 2>&1; $4" --arg t "$T" --arg build "$LOADLINE_BUILD" '
 		{apiVersion: "v1", kind: "Pod", metadata: {name: $name, namespace: $namespace},
 		 spec: {hostNetwork: true, restartPolicy: "Never", terminationGracePeriodSeconds: 1,
@@ -101,9 +101,18 @@ pod() {
 				env: [{name: "LOADLINE_SIM_DIR", value: "\($t)/world"}, {name: "LD_LIBRARY_PATH", value: "\($build)/sim"}],
 				resources: {limits: $limits},
 				volumeMounts: [{name: "usr", mountPath: "/usr"}, {name: "build", mountPath: $build}, {name: "t", mountPath: $t}]}],
-			volumes: [{name: "usr", hostPath: {path: "/usr"}}, {name: "build", hostPath: {path: $build}}, {name: "t", hostPath: {path: $t}}]}}' \
-		>"$T/node/$1.json"
+			volumes: [{name: "usr", hostPath: {path: "/usr"}}, {name: "build", hostPath: {path: $build}}, {name: "t", hostPath: {path: $t}}]}}'
+}
+
+# pod NAME NAMESPACE LIMITS COMMAND [FILTER]: it comes, as the jq filter makes it.
+pod() {
+	pod_object "$@" | jq "${5-.}" >"$T/node/$1.json"
 	mv "$T/node/$1.json" "$T/node/pods/$1.json"
+}
+
+# annotated NAME NAMESPACE SIZE KEY VALUE COMMAND
+annotated() {
+	pod "$1" "$2" '{"loadline.dev/'"$3"'": 1}' "$6" '.metadata.annotations["loadline.dev/'"$4"'"] = "'"$5"'"'
 }
 
 # kubelet_says TEXT: since its start.
@@ -165,6 +174,31 @@ s = socket.socket(socket.AF_UNIX); s.bind('/var/lib/kubelet/device-plugins/nvidi
 	wait_for 60 shows_none 'select(has("claim") and .project == "prod")'
 	pod again prod '{"loadline.dev/half": 1}' "$LOADLINE_BUILD/tests/e2e/launcher 2"
 	wait_for 60 has_limit prod "$HALF"
+}
+
+@test "class and weight by a pod's annotations are in force within its tenant's rights, else the pod fails; so does a limit" {
+	begin <<<'version: 1
+tenants:
+  - {name: serving, members: {kubernetes-namespaces: [prod]}, classes: [normal, low]}
+  - {name: research, members: {kubernetes-namespaces: ["*"]}, classes: [normal]}
+kubernetes:
+  - {resource: loadline.dev/quarter, memory: 25%, compute: 25%, count: 3}
+  - {resource: loadline.dev/spare, memory: 25%, class: low}'
+	local launcher=$LOADLINE_BUILD/tests/e2e/launcher
+	annotated one prod quarter class low "$launcher 2"
+	annotated two lab quarter weight 3 "$launcher 2"
+	wait_for 60 has_limit prod "$QUARTER"
+	wait_for 60 shows 'select(has("claim") and .tenant == "serving" and .class == "low")'
+	wait_for 60 shows 'select(has("claim") and .tenant == "research" and .class == "normal" and .weight == 3)'
+	annotated proud lab quarter class low true
+	annotated large lab quarter mem 100G true
+	annotated slip lab quarter priority high true
+	annotated other prod spare class normal true
+	wait_for 60 kubelet_says "class: low asked for, tenant research may use normal"
+	wait_for 60 kubelet_says "annotation loadline.dev/mem: a pod has what its size gives it"
+	wait_for 60 kubelet_says "annotation loadline.dev/priority: a pod has"
+	wait_for 60 kubelet_says "annotation loadline.dev/class: the size gives class low"
+	[ ! -e "$T/out/proud" ] && [ ! -e "$T/out/large" ] && [ ! -e "$T/out/slip" ] && [ ! -e "$T/out/other" ]
 }
 
 @test "pods go on when the kubelet, the plugin or loadlined is started again; none starts while its limits would not be in force" {
