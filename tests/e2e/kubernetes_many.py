@@ -8,6 +8,7 @@ LOADLINE_SIM_DIR in the environment; PLUGIN and a template, $T/template.json, ar
 It fails at the first pod that the kubelet calls failed. One that came while the kubelet had no resource, because it or the plugin had
 just begun, is put back, as a controller does. Each pod looks for its own size before it works; in each turn all jobs are compared with
 what their namespace and size should have. At the end nothing may be left, and all cuts of all cards must be had again."""
+import http.client
 import json
 import os
 import random
@@ -80,7 +81,7 @@ def of_kubelet():
     try:
         with urllib.request.urlopen("http://127.0.0.1:10255/pods", timeout=10) as reply:
             items = json.load(reply)["items"] or []
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None
     pods = {}
     for item in items:
