@@ -258,4 +258,5 @@ ROOTLESS='
 	refused "takes two sizes" contain "${half[@]}" --device loadline.dev/card=0 "${lab[@]}" loadline-test true
 	refused "namespace other is in no tenant" contain "${half[@]}" --annotation io.kubernetes.cri.sandbox-namespace=other loadline-test true
 	refused "does not tell the namespace" contain "${half[@]}" loadline-test true
+	refused "the runtime does not tell the pod.s annotations" contain "${half[@]}" "${lab[@]}" --annotation io.kubernetes.cri.sandbox-id=none loadline-test true
 }

@@ -6,8 +6,9 @@ does: 0.1 s later, loadlined's socket stays. It runs in the node's network names
 LOADLINE_SIM_DIR in the environment; PLUGIN and a template, $T/template.json, are the test's.
 
 It fails at the first pod that the kubelet calls failed. One that came while the kubelet had no resource, because it or the plugin had
-just begun, is put back, as a controller does. Each pod looks for its own size before it works; in each turn all jobs are compared with
+just begun, and one that was just starting when the kubelet was killed, is put back, as a controller does. Each pod looks for its own size before it works; in each turn all jobs are compared with
 what their namespace and size should have. At the end nothing may be left, and all cuts of all cards must be had again."""
+import http.client
 import json
 import os
 import random
@@ -25,9 +26,10 @@ ROOM = {"half": 2, "quarter": 4}
 TENANTS = {"prod": "serving", "lab": "research", "home": "research"}
 SLACK_PERCENT, SPAN_S = 5, 8
 NOBODY = 65534
-# What the kubelet says of a pod that it turns away, before anything of it is made, while the plugin is not there; and, at last, what
-# containerd says when the kubelet is killed while it starts a container.
-AGAIN = ("Available: 0", "code = Unavailable", "can't allocate unregistered device", "context canceled")
+# What the kubelet says of a pod that it turns away, before anything of it is made, while the plugin is not there.
+AWAY = ("Available: 0", "code = Unavailable", "can't allocate unregistered device")
+# What containerd says when the kubelet is killed while it starts a container, which it ends then; it may have begun.
+CANCELED = "context canceled"
 
 
 def say(text):
@@ -80,7 +82,7 @@ def of_kubelet():
     try:
         with urllib.request.urlopen("http://127.0.0.1:10255/pods", timeout=10) as reply:
             items = json.load(reply)["items"] or []
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None
     pods = {}
     for item in items:
@@ -141,7 +143,7 @@ class Trial:
     def __init__(self, count, seed):
         self.count, self.random = count, random.Random(seed)
         self.live, self.made, self.kills, self.again, self.ended, self.removed = {}, 0, {}, 0, 0, 0
-        self.first, self.rates, self.back = {}, 0, []
+        self.first, self.rates, self.back, self.canceled = {}, 0, [], 0
         self.kept = {
             "loadlined": Kept("loadlined", [f"{BUILD}/src/daemon/loadlined", "--system", "--config", f"{T}/conf"],
                               f"{T}/world/system/socket"),
@@ -204,8 +206,9 @@ class Trial:
             phase, text = pods.get(pod.name, ("", ""))
             if phase == "Succeeded":
                 self.end(pod, "has ended")
-            elif phase == "Failed" and any(word in text for word in AGAIN) and not pod.has_begun():
+            elif phase == "Failed" and (CANCELED in text or (any(word in text for word in AWAY) and not pod.has_begun())):
                 self.again += 1
+                self.canceled += CANCELED in text
                 say(f"{pod.name} is turned away by the kubelet: {text[:120]}")
                 self.end(pod, "is put back")
                 self.count += 1
@@ -270,5 +273,6 @@ try:
 finally:
     for kept in trial.kept.values():
         kept.kill(signal.SIGTERM)
-print(json.dumps({"pods": trial.made - trial.again, "began": trial.ended, "removed": trial.removed, "kills": trial.kills, "turned_away": trial.again,
-                  "rates": trial.rates, "seconds": round(time.monotonic() - BEGAN)}))
+print(json.dumps({"pods": trial.made - trial.again, "began": trial.ended, "removed": trial.removed, "kills": trial.kills,
+                  "turned_away": trial.again - trial.canceled, "canceled": trial.canceled, "rates": trial.rates,
+                  "seconds": round(time.monotonic() - BEGAN)}))

@@ -30,10 +30,15 @@ begin() {
 	start_node_plugin
 }
 
-# pod NAME NAMESPACE LIMITS COMMAND: a pod of one container, whose output is in $T/out/NAME.
+# pod NAME NAMESPACE LIMITS COMMAND [FILTER]: a pod of one container, whose output is in $T/out/NAME; as the jq filter makes it.
 pod() {
-	pod_object "$@" >"$T/node/$1.json"
+	pod_object "$@" | jq "${5-.}" >"$T/node/$1.json"
 	mv "$T/node/$1.json" "$T/node/pods/$1.json"
+}
+
+# annotated NAME NAMESPACE SIZE KEY VALUE COMMAND
+annotated() {
+	pod "$1" "$2" '{"loadline.dev/'"$3"'": 1}' "$6" '.metadata.annotations["loadline.dev/'"$4"'"] = "'"$5"'"'
 }
 
 # kubelet_says TEXT: since its start.
@@ -97,6 +102,31 @@ s = socket.socket(socket.AF_UNIX); s.bind('/var/lib/kubelet/device-plugins/nvidi
 	wait_for 60 has_limit prod "$HALF"
 }
 
+@test "class and weight by a pod's annotations are in force within its tenant's rights, else the pod fails; so does a limit" {
+	begin <<<'version: 1
+tenants:
+  - {name: serving, members: {kubernetes-namespaces: [prod]}, classes: [normal, low]}
+  - {name: research, members: {kubernetes-namespaces: ["*"]}, classes: [normal]}
+kubernetes:
+  - {resource: loadline.dev/quarter, memory: 25%, compute: 25%, count: 3}
+  - {resource: loadline.dev/spare, memory: 25%, class: low}'
+	local launcher=$LOADLINE_BUILD/tests/e2e/launcher
+	annotated one prod quarter class low "$launcher 2"
+	annotated two lab quarter weight 3 "$launcher 2"
+	wait_for 60 has_limit prod "$QUARTER"
+	wait_for 60 shows 'select(has("claim") and .tenant == "serving" and .class == "low")'
+	wait_for 60 shows 'select(has("claim") and .tenant == "research" and .class == "normal" and .weight == 3)'
+	annotated proud lab quarter class low true
+	annotated large lab quarter mem 100G true
+	annotated slip lab quarter priority high true
+	annotated other prod spare class normal true
+	wait_for 60 kubelet_says "class: low asked for, tenant research may use normal"
+	wait_for 60 kubelet_says "annotation loadline.dev/mem: a pod has what its size gives it"
+	wait_for 60 kubelet_says "annotation loadline.dev/priority: a pod has"
+	wait_for 60 kubelet_says "annotation loadline.dev/class: the size gives class low"
+	[ ! -e "$T/out/proud" ] && [ ! -e "$T/out/large" ] && [ ! -e "$T/out/slip" ] && [ ! -e "$T/out/other" ]
+}
+
 @test "pods go on when the kubelet, the plugin or loadlined is started again; none starts while its limits would not be in force" {
 	begin <<<"$SIZES"
 	pod one prod '{"loadline.dev/half": 1}' "$LOADLINE_BUILD/tests/e2e/launcher 2"
@@ -120,6 +150,82 @@ s = socket.socket(socket.AF_UNIX); s.bind('/var/lib/kubelet/device-plugins/nvidi
 	wait_for 60 has_limit lab "$HALF"
 	wait_for 60 has_limit prod "$HALF"
 	wait_for 60 grep -q started "$T/out/three"
+}
+
+# Whether the kubelet has a half of a card to give: a pod that asks for it begins, or is turned away.
+TRIES=0
+decided() {
+	grep -q began "$T/out/try$TRIES" || pod_fails "try$TRIES" "Available: 0"
+}
+half_is_had() {
+	pod try$((++TRIES)) home '{"loadline.dev/half": 1}' "echo began"
+	wait_for 60 decided
+	rm "$T/node/pods/try$TRIES.json"
+	[ -e "$T/out/try$TRIES" ]
+}
+
+@test "of a card that is lost no pod gets a part until it is back; a pod of another card goes on" {
+	begin <<<"$SIZES"
+	# NVIDIA's runtime, which is not here, shows a container its card alone.
+	local work="export CUDA_VISIBLE_DEVICES=\${NVIDIA_VISIBLE_DEVICES##*,}; echo \$CUDA_VISIBLE_DEVICES; $LOADLINE_BUILD/tests/e2e/launcher 2; echo ended \$?"
+	pod one prod '{"loadline.dev/half": 1}' "$work"
+	wait_for 60 has_limit prod "$HALF"
+	half_is_had
+	pod two lab '{"loadline.dev/half": 1}' "$work"
+	wait_for 60 has_limit lab "$HALF"
+	local index used
+	index=$(($(sed -n "1s/.*\([12]\)\$/\1/p" "$T/out/one") - 1))
+	simctl card "$index" gone on
+	wait_for 60 grep "^ended [1-9]" "$T/out/one"
+	# It has ended, and its half is free, but it is not given.
+	while half_is_had; do :; done
+	used=$(gpu_seconds research)
+	wait_for 60 used research "$(jq -n "$used + 0.5")"
+	run ! grep ended "$T/out/two"
+	simctl card "$index" gone off
+	until half_is_had; do :; done
+}
+
+@test "a node that is started again has its pods again, with their limits, and nothing of before" {
+	begin <<<"$SIZES"
+	local filter='.spec.restartPolicy = "Always"'
+	pod one prod '{"loadline.dev/half": 1}' "echo began; $LOADLINE_BUILD/tests/e2e/launcher 2" "$filter"
+	pod two lab '{"loadline.dev/quarter": 1}' "echo began; $LOADLINE_BUILD/tests/e2e/launcher 2" "$filter"
+	wait_for 60 has_limit prod "$HALF"
+	wait_for 60 has_limit lab "$QUARTER"
+	# As by a loss of power: what is on the disk stays, /run is empty.
+	end_node
+	kill -KILL "$(pid_of service)" "$(pid_of sensor)"
+	finish service
+	finish sensor
+	finish plugin
+	remove_node_groups
+	rm -r "$T/world/system" "$T/out"/*
+	start_loadlined
+	shows_none 'select(has("claim") or has("tenant_row"))'
+	start_node "$NODE_BIN"
+	describe_node
+	start_node_plugin
+	wait_for 60 has_limit prod "$HALF"
+	wait_for 60 has_limit lab "$QUARTER"
+	loadline --sim status --json | jq -e -s '[.[] | select(has("claim"))] | length == 2'
+	# All else is free.
+	half_is_had
+}
+
+@test "each container of a pod has its own size, and its own row in the metrics" {
+	begin <<<"$SIZES"
+	pod one prod '{"loadline.dev/half": 1}' "$LOADLINE_BUILD/tests/e2e/launcher 2" \
+		'.spec.containers += [.spec.containers[0] | .name = "side" | .resources.limits = {"loadline.dev/quarter": 1}]'
+	wait_for 60 has_limit prod "$HALF"
+	wait_for 60 has_limit prod "$QUARTER"
+	start_program exporter "$LOADLINE_BUILD/src/exporter/loadline-exporter" --listen 127.0.0.1:0
+	wait_for 60 grep -q "serves at 127.0.0.1:0, port " "$T/exporter.err"
+	local rows
+	rows=$(python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())' \
+		"http://127.0.0.1:$(sed -n 's/.*serves at 127.0.0.1:0, port //p' "$T/exporter.err")/metrics" | grep "^loadline_job_memory_limit_bytes")
+	grep "namespace=\"prod\",pod=\"one-node1\",container=\"main\"} $HALF\$" <<<"$rows"
+	grep "namespace=\"prod\",pod=\"one-node1\",container=\"side\"} $QUARTER\$" <<<"$rows"
 }
 
 @test "a pod without a request that has a card all the same is told, and ended as the policy says" {

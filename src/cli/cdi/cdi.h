@@ -32,6 +32,16 @@ extern const struct ll_command ll_cdi_generate_command, ll_cdi_hook_command;
 #define LL_CDI_CUT "cut"
 #define LL_CDI_CLAIMS "claims"
 
+/* What the annotations of containers and pods begin with. */
+#define LL_CDI_ANNOTATION "loadline.dev/"
+
+/*
+ * Adds the annotations of a pod that begin so. The runtime is asked for them by PodSandboxStatus of the Container
+ * Runtime Interface, version 1, as it does not hand them on to containers. sandbox: the pod's id. Errors: no runtime
+ * with a socket at one of the usual places knows the pod.
+ */
+int ll_cdi_read_pod(const char *sandbox, json_t *annotations, struct ll_err *err);
+
 /* The program of a container that is governed, and where its files are. */
 struct ll_cdi_container {
 	const json_t *config; /* config.json of its bundle */

@@ -24,7 +24,6 @@
 /* The monitor stays, as it is the job's; the container's first process is not a child of it. */
 
 enum { PATH_MORE = 32, ID_LENGTH = 12, HOLDER_SIZE = 96, HOLDER_MODE = 0600 }; /* as podman and docker show it */
-static const char annotation[] = "loadline.dev/";
 
 struct hook_args {
 	const char *tenant;
@@ -151,6 +150,17 @@ static int merge_devices(const json_t *config, const struct hook_args *own, cons
 
 /* ---- what the container asks for ---- */
 
+/* A pod may say what its job is called and how it shares a card, within its tenant's rights, but no limit. */
+static bool is_of_pods(const char *name)
+{
+	static const char *const names[] = {"project", "name", "class", "weight"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* An annotation that is not known may be a limit that would not be in force. */
 static int read_annotations(const json_t *config, bool is_pod, struct ll_run_args *args, uint64_t *ret_said,
 			    struct ll_err *err)
@@ -175,11 +185,11 @@ static int read_annotations(const json_t *config, bool is_pod, struct ll_run_arg
 	*ret_said = 0;
 	json_object_foreach((json_t *)json_object_get(config, "annotations"), key, value)
 	{
-		const char *name = key + strlen(annotation), *text = json_string_value(value);
+		const char *name = key + strlen(LL_CDI_ANNOTATION), *text = json_string_value(value);
 		bool is_known = false;
-		if (strncmp(key, annotation, strlen(annotation)) != 0)
+		if (strncmp(key, LL_CDI_ANNOTATION, strlen(LL_CDI_ANNOTATION)) != 0)
 			continue;
-		if (is_pod && strcmp(name, "project") != 0 && strcmp(name, "name") != 0)
+		if (is_pod && !is_of_pods(name))
 			return ll_err_set(err, -EPERM, "annotation %.100s: a pod has what its size gives it", key);
 		for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 			if (strcmp(name, texts[i].name) != 0)
@@ -238,7 +248,10 @@ static int take_size(const json_t *config, const struct hook_args *own, char ten
 	const char *name = of_pod(config, "io.kubernetes.cri.sandbox-name", "io.kubernetes.pod.name");
 	args->mem = own->mem;
 	args->compute = own->compute;
-	args->class = own->class;
+	if (own->class && args->class && strcmp(own->class, args->class) != 0)
+		return ll_err_set(err, -EPERM, "annotation %sclass: the size gives class %s", LL_CDI_ANNOTATION,
+				  own->class);
+	args->class = own->class ? own->class : args->class;
 	*said |=
 	    (own->mem ? LL_SET_MEMORY : 0) | (own->compute ? LL_SET_COMPUTE : 0) | (own->class ? LL_SET_PRIORITY : 0);
 	if (!namespace)
@@ -384,7 +397,12 @@ static int make_container_job(const struct hook_args *own, const struct ll_cdi_c
 		return rc;
 	args.cards = cards.length ? cards.buf : NULL;
 	args.name = container->name[0] ? container->name : NULL;
-	rc = read_annotations(container->config, own->resource, &args, &said, err);
+	const char *sandbox =
+	    of_pod(container->config, "io.kubernetes.cri.sandbox-id", "io.kubernetes.cri-o.SandboxID");
+	if (own->resource && sandbox)
+		rc = ll_cdi_read_pod(sandbox, json_object_get(container->config, "annotations"), err);
+	if (!rc)
+		rc = read_annotations(container->config, own->resource, &args, &said, err);
 	if (!rc && own->resource)
 		rc = take_size(container->config, own, tenant, &args, &said, err);
 	if (!rc && (rc = ll_cdi_check_program(container, &why, err)) == -EPERM && args.allow_ungoverned)
