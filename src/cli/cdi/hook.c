@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,17 @@ struct hook_args {
 	const char *resource, *mem, *compute, *class, *namespaces, *holder; /* of a size of Kubernetes */
 	bool is_optional, has_project;
 };
+
+/* Runtimes keep what a hook prints to themselves. */
+static __attribute__((format(printf, 2, 3))) void tell_journal(int priority, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	openlog("loadline-cdi", LOG_PID, LOG_DAEMON);
+	vsyslog(priority, format, ap);
+	closelog();
+	va_end(ap);
+}
 
 /* ---- what the runtime tells ---- */
 
@@ -230,8 +242,8 @@ static int take_size(const json_t *config, const struct hook_args *own, char ten
 	args->mem = own->mem;
 	args->compute = own->compute;
 	args->class = own->class;
-	*said |=
-	    (own->mem ? LL_SET_MEMORY : 0) | (own->compute ? LL_SET_COMPUTE : 0) | (own->class ? LL_SET_PRIORITY : 0);
+	*said |= (own->mem ? LL_SET_MEMORY : 0U) | (own->compute ? LL_SET_COMPUTE : 0U) |
+		 (own->class ? LL_SET_PRIORITY : 0U);
 	if (!namespace)
 		return ll_err_set(err, -EINVAL, "the runtime does not tell the namespace of the pod");
 	if (name && ll_tenant_name_is_valid(name))
@@ -390,12 +402,15 @@ static int make_container_job(const struct hook_args *own, const struct ll_cdi_c
 		rc = take_size(container->config, own, tenant, &args, &said, err);
 	if (!rc && (rc = ll_cdi_check_program(container, &why, err)) == -EPERM && args.allow_ungoverned)
 		rc = 0;
-	if (why)
+	if (why) {
 		ll_log(LL_LOG_WARN, "%s", why);
+		tell_journal(LOG_WARNING, "container %s: %s", container->name, why);
+	}
 	if (!rc)
 		rc = check_fence(container->pid, err);
 	if (!rc && (rc = reach_system(&talk.place, &client, err)) && own->is_optional) {
 		ll_log(LL_LOG_WARN, "the container starts ungoverned, as the configuration lets it: %s", err->text);
+		tell_journal(LOG_WARNING, "container %s starts ungoverned: %s", container->name, err->text);
 		ll_client_close(&client);
 		return 0;
 	}
@@ -405,14 +420,6 @@ static int make_container_job(const struct hook_args *own, const struct ll_cdi_c
 		rc = make_job(container, &args, said, talk, &client, err);
 	ll_client_close(&client);
 	return rc;
-}
-
-/* Runtimes keep what a hook prints to themselves. */
-static void tell_journal(const struct ll_err *err)
-{
-	openlog("loadline-cdi", LOG_PID, LOG_DAEMON);
-	syslog(LOG_ERR, "a container does not start: %s%s%s", err->text, err->hint[0] ? "; " : "", err->hint);
-	closelog();
 }
 
 static int run_hook(void *data, const struct ll_operands *operands, struct ll_err *err)
@@ -427,7 +434,7 @@ static int run_hook(void *data, const struct ll_operands *operands, struct ll_er
 	json_decref(config);
 	json_decref(state);
 	if (rc) {
-		tell_journal(&why);
+		tell_journal(LOG_ERR, "a container does not start: %s%s%s", why.text, why.hint[0] ? "; " : "", why.hint);
 		*err = why;
 	}
 	return rc;
