@@ -240,18 +240,21 @@ int ll_sensed_cards_ask(struct ll_client *client, int fault, const char *sim_fol
 	return rc;
 }
 
+static int open_sensed(int fault, struct ll_driver **ret_driver)
+{
+	struct ll_daemon_view view;
+	const char *sim_folder = ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL;
+	ll_daemon_view_init(&view, sim_folder);
+	int rc = make_driver(&view.sensed, fault, sim_folder, ret_driver);
+	ll_daemon_view_fini(&view);
+	return rc;
+}
+
 int ll_cards_open(int fault, struct ll_driver **ret_driver, struct ll_err *err)
 {
 	struct ll_err why = {0};
-	struct ll_daemon_view view;
-	const char *sim_folder = ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL;
 	int rc = ll_driver_open(ret_driver, &why);
-	if (!rc)
-		return 0;
-	ll_daemon_view_init(&view, sim_folder);
-	bool is_known = make_driver(&view.sensed, fault, sim_folder, ret_driver) == 0;
-	ll_daemon_view_fini(&view);
-	if (is_known)
+	if (!rc || open_sensed(fault, ret_driver) == 0)
 		return 0;
 	if (err)
 		*err = why;
@@ -284,7 +287,7 @@ static bool can_open_all(const struct ll_driver *driver)
 
 int ll_cards_open_listed(struct ll_driver **ret_driver, struct ll_err *err)
 {
-	if (ll_sensed_cards_open(0, ret_driver) == 0) {
+	if (open_sensed(0, ret_driver) == 0) {
 		if (can_open_all(*ret_driver))
 			return 0;
 		ll_driver_close(*ret_driver);
