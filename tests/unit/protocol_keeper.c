@@ -90,7 +90,8 @@ TEST(the_keepers_socket_is_beside_loadlineds)
 
 TEST(the_fence_opens_for_open_groups_and_those_above)
 {
-	static const char fence[] = "majors 195 511\nopen /loadline.slice, /machine.slice/a\npartly /system.slice\nroot 3\n";
+	static const char fence[] =
+	    "majors 195 511\nopen /loadline.slice, /machine.slice/a\npartly /system.slice\nroot 3\n";
 	assert_true(ll_fence_opens(fence, "/loadline.slice/loadline-1.slice/job"));
 	assert_true(ll_fence_opens(fence, "/machine.slice/a"));
 	assert_true(ll_fence_opens(fence, "/machine.slice"));

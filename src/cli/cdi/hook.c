@@ -354,8 +354,8 @@ static int make_job(const struct ll_cdi_container *container, struct ll_run_args
 	return rc;
 }
 
-/* Behind the fence the container would start, and its cards would not open. A group outside of what this process sees is
- * not known. */
+/* Behind the fence the container would start, and its cards would not open. A group outside of what this process sees
+ * is not known. */
 static int check_fence(pid_t pid, struct ll_err *err)
 {
 	char path[LL_FENCE_STATE_SIZE], group[LL_GROUP_SIZE];
@@ -364,8 +364,8 @@ static int check_fence(pid_t pid, struct ll_err *err)
 	if (ll_strbuf_add_file(&state, AT_FDCWD, path, SIZE_MAX) || ll_group_of_process(pid, group) ||
 	    strncmp(group, "/..", 3) == 0 || ll_fence_opens(state.buf, group))
 		return 0;
-	ll_err_set(err, -EPERM, "the fence is closed (enforce: devices), and no card opens in the container's group, %s",
-		   group);
+	ll_err_set(err, -EPERM,
+		   "the fence is closed (enforce: devices), and no card opens in the container's group, %s", group);
 	return ll_err_hint(err, "keep the engine's group open by --keep-open of loadline-keeper, or open the fence");
 }
 
@@ -434,7 +434,8 @@ static int run_hook(void *data, const struct ll_operands *operands, struct ll_er
 	json_decref(config);
 	json_decref(state);
 	if (rc) {
-		tell_journal(LOG_ERR, "a container does not start: %s%s%s", why.text, why.hint[0] ? "; " : "", why.hint);
+		tell_journal(LOG_ERR, "a container does not start: %s%s%s", why.text, why.hint[0] ? "; " : "",
+			     why.hint);
 		*err = why;
 	}
 	return rc;
