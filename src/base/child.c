@@ -259,7 +259,7 @@ static _Noreturn void become_program(struct birth *birth)
 	sigset_t none;
 	if (birth->child->flags & LL_CHILD_ORPHAN) {
 		setsid();
-		/* The memory is a copy already; a second one would be for nothing. The parent only ends. */
+		/* The parent only ends. */
 		pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
 		if (pid < 0)
 			tell_and_exit(birth->tell_fd, errno);
@@ -318,13 +318,15 @@ static int wait_for_exec(pid_t pid, int tell_fd, bool is_orphan)
 	return code;
 }
 
-/* No signal handler of the caller runs in the child. */
+/* No signal handler of the caller runs in the child. An orphan resets them before it lets signals come, so it needs no
+ * copy of the memory. */
 static pid_t fork_program(struct birth *birth)
 {
+	bool is_reset = birth->child->flags & LL_CHILD_ORPHAN && birth->child->flags & LL_CHILD_DETACHED;
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pid_t pid = fork();
+	pid_t pid = is_reset ? vfork() : fork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
 	if (pid == 0)
 		become_program(birth);
 	int code = errno;

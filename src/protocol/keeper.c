@@ -95,3 +95,18 @@ void ll_fence_state_path(char ret_path[LL_FENCE_STATE_SIZE])
 	const char *sim_folder = getenv("LOADLINE_SIM_DIR");
 	snprintf(ret_path, LL_FENCE_STATE_SIZE, "%.3500s/loadline-keeper/fence", sim_folder ? sim_folder : "/run");
 }
+
+/* The processes of a group above an open one, and those of the root, stay open too. */
+bool ll_fence_opens(const char *state, const char *group)
+{
+	const char *line = strstr(state, "\nopen ");
+	bool is_open = strcmp(group, "/") == 0;
+	for (line = line ? strchr(line, ' ') + 1 : ""; !is_open && *line && *line != '\n'; line += strspn(line, ", ")) {
+		char open[LL_GROUP_SIZE];
+		size_t length = strcspn(line, ",\n");
+		snprintf(open, sizeof open, "%.*s", (int)length, line);
+		is_open = *open && (ll_group_contains(open, group) || ll_group_contains(group, open));
+		line += length;
+	}
+	return is_open;
+}

@@ -115,6 +115,9 @@ int ll_group_of_process(int pid, char ret_path[LL_GROUP_SIZE]);
 enum { LL_FENCE_STATE_SIZE = 4096 };
 void ll_fence_state_path(char ret_path[LL_FENCE_STATE_SIZE]);
 
+/* Whether files of the cards open for processes of the group itself, by the text of that file. */
+bool ll_fence_opens(const char *state, const char *group);
+
 /* How the name of a job's group begins. A text of /proc/self/cgroup without it has no path of a job. */
 #define LL_GROUP_NAME_BEGIN "/loadline-job-"
 

@@ -5,6 +5,9 @@ load helper
 load jobs_helper
 load service_helper
 
+# runc mounts no path with "..".
+LOADLINE_BUILD=$(realpath "$LOADLINE_BUILD") LOADLINE=$(realpath "$LOADLINE")
+
 podman_here() {
 	unshare --mount --propagation private bash -c "$MACHINE" - "$T/cdi" "${podman[@]}" "$@"
 }
@@ -13,7 +16,7 @@ podman_here() {
 contain() {
 	podman_here run --rm --network none --ulimit nproc=1024:1024 --ulimit nofile=1024:1024 \
 		--annotation run.oci.hooks.stderr="$T/hook.err" \
-		-v /usr:/usr:ro -v "$LOADLINE_BUILD:$LOADLINE_BUILD:ro" -v "$T/world:$T/world" -e LOADLINE_SIM_DIR \
+		-v "${USR-/usr}:/usr:ro" -v "$LOADLINE_BUILD:$LOADLINE_BUILD:ro" -v "$T/world:$T/world" -e LOADLINE_SIM_DIR \
 		-e LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$@"
 }
 
@@ -176,6 +179,41 @@ sees() {
 	contain "${SHARE[@]}" loadline-test true
 }
 
+@test "by runc too the container is a job, and the engine's error says why another does not start" {
+	command -v runc >/dev/null || skip "no runc"
+	setup_containers
+	podman[2]=runc
+	contain loadline-test true 2>"$T/refused" || skip "no container of runc starts here: $(tail -1 "$T/refused")"
+	[ "$(contain "${SHARE[@]}" --annotation loadline.dev/mem=3G loadline-test sh -c "$TOTAL" "$LOADLINE")" = 3221225472 ]
+	run ! contain "${SHARE[@]}" --annotation loadline.dev/mem=900G loadline-test true
+	[[ $output == *"only 143771 MiB"* ]]
+}
+
+@test "an image of musl starts without the library, and is a job" {
+	command -v musl-gcc >/dev/null || skip "no musl-gcc (package musl-tools)"
+	setup_containers
+	mkdir -p "$T/musl"/{bin,lib,usr,etc,proc,dev,sys,tmp,run,var}
+	cp -L /lib/ld-musl-*.so.1 "$T/musl/lib"
+	printf '#include <stdio.h>\n#include <unistd.h>\nint main(void) { puts("begun"); fflush(stdout); return pause(); }\n' >"$T/musl.c"
+	musl-gcc -o "$T/musl/bin/waits" "$T/musl.c"
+	tar -C "$T/musl" -cf "$T/musl.tar" .
+	podman_here import -q "$T/musl.tar" loadline-musl >/dev/null
+	start_program musl contain --name musl "${SHARE[@]}" loadline-musl /bin/waits
+	wait_for 60 grep -q begun "$T/musl.out"
+	grep -q "the program has musl" "$T/hook.err"
+	shows 'select(has("job")) | .job.command == "waits"'
+	podman_here kill --signal KILL musl
+	finish musl
+}
+
+# tools/check_old_system runs it, with loadline built for that system in LOADLINE_OLD_SYSTEM/build.
+@test "the library is in force in an image with an older glibc" {
+	[ -n "${LOADLINE_OLD_SYSTEM-}" ] || skip "tools/check_old_system runs it"
+	setup_containers
+	[ "$(USR=$LOADLINE_OLD_SYSTEM/usr contain "${SHARE[@]}" --annotation loadline.dev/mem=3G -v "$LOADLINE_OLD_SYSTEM/build:/build:ro" \
+		-e LD_LIBRARY_PATH=/build/sim loadline-test sh -c "$TOTAL" /build/loadline)" = 3221225472 ]
+}
+
 @test "without loadlined a container starts if the configuration lets it" {
 	config_file <<-'END'
 		version: 1
@@ -204,7 +242,7 @@ ROOTLESS='
 	echo $$ >"/sys/fs/cgroup/$group/shell/cgroup.procs"
 	exec setpriv --reuid "$user" --regid "$user" --clear-groups "$@"'
 
-@test "a user's container is a job of that user, who must be in the tenant" {
+@test "a user's container is a job of that user, who must be in the tenant; behind a closed fence it does not start" {
 	config_file <<-'END'
 		version: 1
 		tenants:
@@ -238,6 +276,15 @@ ROOTLESS='
 	[ "$(user_contain --device loadline.dev/share=research --annotation loadline.dev/mem=3G loadline-test sh -c "$TOTAL" "$LOADLINE")" = 3221225472 ]
 	run ! user_contain --device loadline.dev/share=others loadline-test true
 	grep -q "others" "$T/user/hook.err"
+	# The root of the fence is this test's group, and its state has the names below.
+	local fence=("$LOADLINE_BUILD/src/keeper/loadline-keeper" fence on --root "$GROUPS_ROOT")
+	"${fence[@]}" 2>"$T/on.err" || skip "the fence: $(cat "$T/on.err")"
+	run ! user_contain --device loadline.dev/share=research loadline-test true
+	grep -q "no card opens in the container's group, /$parent/containers" "$T/user/hook.err"
+	user_contain loadline-test true
+	"${fence[@]}" --keep-open /containers
+	sed -i "s,/containers,/$parent/containers," "$T/world/loadline-keeper/fence"
+	user_contain --device loadline.dev/share=research loadline-test true
 }
 
 @test "a container of a pod has its size and nothing else: its namespace names the tenant, and annotations change no limit" {

@@ -87,3 +87,18 @@ TEST(the_keepers_socket_is_beside_loadlineds)
 	assert_string_equal(place.name, "/run/loadline/keeper");
 	assert_int_equal(ll_keeper_place(&user, &place), -EINVAL);
 }
+
+TEST(the_fence_opens_for_open_groups_and_those_above)
+{
+	static const char fence[] =
+	    "majors 195 511\nopen /loadline.slice, /machine.slice/a\npartly /system.slice\nroot 3\n";
+	assert_true(ll_fence_opens(fence, "/loadline.slice/loadline-1.slice/job"));
+	assert_true(ll_fence_opens(fence, "/machine.slice/a"));
+	assert_true(ll_fence_opens(fence, "/machine.slice"));
+	assert_true(ll_fence_opens(fence, "/"));
+	assert_false(ll_fence_opens(fence, "/machine.slice/ab"));
+	assert_false(ll_fence_opens(fence, "/docker"));
+	assert_false(ll_fence_opens(fence, "/loadline.slices"));
+	assert_false(ll_fence_opens("majors 195\nopen \npartly \nroot 0\n", "/docker"));
+	assert_false(ll_fence_opens("", "/docker"));
+}

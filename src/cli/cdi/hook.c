@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "cli/common/daemon.h"
 #include "cli/common/env_sim.h"
 #include "cli/run/run.h"
+#include "protocol/keeper.h"
 
 /* The monitor stays, as it is the job's; the container's first process is not a child of it. */
 
@@ -31,6 +33,17 @@ struct hook_args {
 	const char *resource, *mem, *compute, *class, *namespaces, *holder; /* of a size of Kubernetes */
 	bool is_optional, has_project;
 };
+
+/* Runtimes keep what a hook prints to themselves. */
+static __attribute__((format(printf, 2, 3))) void tell_journal(int priority, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	openlog("loadline-cdi", LOG_PID, LOG_DAEMON);
+	vsyslog(priority, format, ap);
+	closelog();
+	va_end(ap);
+}
 
 /* ---- what the runtime tells ---- */
 
@@ -252,8 +265,8 @@ static int take_size(const json_t *config, const struct hook_args *own, char ten
 		return ll_err_set(err, -EPERM, "annotation %sclass: the size gives class %s", LL_CDI_ANNOTATION,
 				  own->class);
 	args->class = own->class ? own->class : args->class;
-	*said |=
-	    (own->mem ? LL_SET_MEMORY : 0) | (own->compute ? LL_SET_COMPUTE : 0) | (own->class ? LL_SET_PRIORITY : 0);
+	*said |= (own->mem ? LL_SET_MEMORY : 0U) | (own->compute ? LL_SET_COMPUTE : 0U) |
+		 (own->class ? LL_SET_PRIORITY : 0U);
 	if (!namespace)
 		return ll_err_set(err, -EINVAL, "the runtime does not tell the namespace of the pod");
 	if (name && ll_tenant_name_is_valid(name))
@@ -294,9 +307,10 @@ static int hold_claim(const char *path, pid_t pid, bool *ret_is_held, struct ll_
 /* ---- the job ---- */
 
 /* The sensor tells the cards, so that the driver need not be opened, which takes some 100 ms. */
-static int open_cards(struct ll_driver **ret_driver, struct ll_err *err)
+static int open_cards(struct ll_client *client, struct ll_driver **ret_driver, struct ll_err *err)
 {
-	return ll_sensed_cards_open(0, ret_driver) ? ll_driver_open(ret_driver, err) : 0;
+	const char *sim_folder = ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL;
+	return ll_sensed_cards_ask(client, 0, sim_folder, ret_driver) ? ll_driver_open(ret_driver, err) : 0;
 }
 
 static int bind_cards(struct ll_run_talk *talk, struct ll_run_settings *settings, const struct ll_driver *driver,
@@ -325,12 +339,12 @@ static void name_pod(const json_t *config, char ret_pod[LL_POD_SIZE])
 		snprintf(ret_pod, LL_POD_SIZE, "%s/%s/%s", namespace, pod, name ? name : "");
 }
 
+/* talk: its place is that of the system's loadlined, to which the client is connected. */
 static int make_job(const struct ll_cdi_container *container, struct ll_run_args *args, uint64_t said,
-		    struct ll_err *err)
+		    struct ll_run_talk talk, struct ll_client *client, struct ll_err *err)
 {
 	char pod[LL_POD_SIZE] = "";
 	struct ll_run_settings settings;
-	struct ll_run_talk talk = LL_RUN_TALK_NONE;
 	struct ll_driver *driver = NULL;
 	struct ll_message_accepted accepted;
 	LL_SCOPE_STRBUF struct ll_strbuf place = LL_STRBUF_INIT;
@@ -341,9 +355,9 @@ static int make_job(const struct ll_cdi_container *container, struct ll_run_args
 	name_pod(container->config, pod);
 	int rc = ll_run_args_settings(args, command, &settings, err);
 	if (!rc)
-		rc = open_cards(&driver, err);
+		rc = open_cards(client, &driver, err);
 	const struct ll_run_admit wish = {
-	    .args = args, .settings = &settings, .driver = driver, .command = command, .said = said};
+	    .args = args, .settings = &settings, .driver = driver, .command = command, .said = said, .has_place = true};
 	const struct ll_run_job job = {.settings = &settings,
 				       .command = command,
 				       .is_named = args->tenant,
@@ -358,8 +372,6 @@ static int make_job(const struct ll_cdi_container *container, struct ll_run_args
 			ll_run_admit_again();
 		ll_strbuf_reset(&place);
 		rc = ll_run_admit(&wish, &talk, &place, err);
-		if (!rc && !ll_place_is_system(&talk.place))
-			rc = ll_err_set(err, -ECONNREFUSED, "the system's loadlined does not serve");
 		if (!rc)
 			rc = ll_run_job_start(&job, &talk, &accepted, err);
 	}
@@ -370,18 +382,32 @@ static int make_job(const struct ll_cdi_container *container, struct ll_run_args
 	return rc;
 }
 
-/* Whether the system's loadlined serves. */
-static int reach_system(struct ll_err *err)
+/* Behind the fence the container would start, and its cards would not open. A group outside of what this process sees
+ * is not known. */
+static int check_fence(pid_t pid, struct ll_err *err)
 {
-	struct ll_place place = {.name = ""};
-	int fd = -1, rc = ll_place_of_system(ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL, &place);
+	char path[LL_FENCE_STATE_SIZE], group[LL_GROUP_SIZE];
+	LL_SCOPE_STRBUF struct ll_strbuf state = LL_STRBUF_INIT;
+	ll_fence_state_path(path);
+	if (ll_strbuf_add_file(&state, AT_FDCWD, path, SIZE_MAX) || ll_group_of_process(pid, group) ||
+	    strncmp(group, "/..", 3) == 0 || ll_fence_opens(state.buf, group))
+		return 0;
+	ll_err_set(err, -EPERM,
+		   "the fence is closed (enforce: devices), and no card opens in the container's group, %s", group);
+	return ll_err_hint(err, "keep the engine's group open by --keep-open of loadline-keeper, or open the fence");
+}
+
+/* The caller closes the client in each case. */
+static int reach_system(struct ll_place *ret_place, struct ll_client *client, struct ll_err *err)
+{
+	int rc = ll_place_of_system(ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL, ret_place);
+	*client = (struct ll_client){.fd = -1};
 	if (!rc)
-		rc = ll_place_connect_by(&place, ll_now_ns() + LL_CLIENT_REPLY_NS, &fd, NULL);
-	if (rc)
-		return ll_err_set(err, rc, "the system's loadlined does not serve at %s: %s", place.name,
-				  strerror(-rc));
-	close(fd);
-	return 0;
+		rc = ll_client_open(client, ret_place, LL_CLIENT_COMMAND(LOADLINE_VERSION),
+				    ll_now_ns() + LL_CLIENT_REPLY_NS, NULL);
+	return rc ? ll_err_set(err, rc, "the system's loadlined does not serve at %s: %s", ret_place->name,
+			       strerror(-rc))
+		  : 0;
 }
 
 static int make_container_job(const struct hook_args *own, const struct ll_cdi_container *container, struct ll_err *err)
@@ -390,6 +416,8 @@ static int make_container_job(const struct hook_args *own, const struct ll_cdi_c
 	LL_SCOPE_STRBUF struct ll_strbuf cards = LL_STRBUF_INIT;
 	const char *why = NULL;
 	char tenant[LL_NAME_SIZE];
+	struct ll_run_talk talk = LL_RUN_TALK_NONE;
+	struct ll_client client = {.fd = -1};
 	bool is_first = true, is_held = false;
 	uint64_t said = 0;
 	int rc = merge_devices(container->config, own, &args.tenant, &cards, &is_first, err);
@@ -407,23 +435,27 @@ static int make_container_job(const struct hook_args *own, const struct ll_cdi_c
 		rc = take_size(container->config, own, tenant, &args, &said, err);
 	if (!rc && (rc = ll_cdi_check_program(container, &why, err)) == -EPERM && args.allow_ungoverned)
 		rc = 0;
-	if (why)
+	if (why) {
 		ll_log(LL_LOG_WARN, "%s", why);
-	if (!rc && (rc = reach_system(err)) && own->is_optional) {
+		tell_journal(LOG_WARNING, "container %s: %s", container->name, why);
+	}
+	if (!rc)
+		rc = check_fence(container->pid, err);
+	int reached = rc ? 0 : reach_system(&talk.place, &client, err);
+	/* One that is there and does not answer, as it has too many connections of this user, lets nothing start. */
+	if (own->is_optional && (reached == -ECONNREFUSED || reached == -ENOENT)) {
 		ll_log(LL_LOG_WARN, "the container starts ungoverned, as the configuration lets it: %s", err->text);
+		tell_journal(LOG_WARNING, "container %s starts ungoverned: %s", container->name, err->text);
+		ll_client_close(&client);
 		return 0;
 	}
+	rc = rc ? rc : reached;
 	if (!rc && own->holder)
 		rc = hold_claim(own->holder, container->pid, &is_held, err);
-	return rc || is_held ? rc : make_job(container, &args, said, err);
-}
-
-/* Runtimes keep what a hook prints to themselves. */
-static void tell_journal(const struct ll_err *err)
-{
-	openlog("loadline-cdi", LOG_PID, LOG_DAEMON);
-	syslog(LOG_ERR, "a container does not start: %s%s%s", err->text, err->hint[0] ? "; " : "", err->hint);
-	closelog();
+	if (!rc && !is_held)
+		rc = make_job(container, &args, said, talk, &client, err);
+	ll_client_close(&client);
+	return rc;
 }
 
 static int run_hook(void *data, const struct ll_operands *operands, struct ll_err *err)
@@ -438,7 +470,8 @@ static int run_hook(void *data, const struct ll_operands *operands, struct ll_er
 	json_decref(config);
 	json_decref(state);
 	if (rc) {
-		tell_journal(&why);
+		tell_journal(LOG_ERR, "a container does not start: %s%s%s", why.text, why.hint[0] ? "; " : "",
+			     why.hint);
 		*err = why;
 	}
 	return rc;

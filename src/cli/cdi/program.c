@@ -35,7 +35,7 @@ static int open_root(const struct ll_cdi_container *container, bool with_mounts)
 static int open_inside(int root_fd, const char *path)
 {
 	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK, .resolve = RESOLVE_IN_ROOT};
-	return (int)syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+	return (int)syscall(__NR_openat2, root_fd, path, &how, sizeof how);
 }
 
 static bool is_file(int fd)

@@ -220,19 +220,32 @@ static struct ll_card card_of(const struct ll_message_sense_card *row, int fault
 	return card;
 }
 
-int ll_sensed_cards_open(int fault, struct ll_driver **ret_driver)
+static int make_driver(const struct ll_sensed *sensed, int fault, const char *sim_folder, struct ll_driver **ret_driver)
+{
+	bool is_known = sensed->end.silent_ns < LL_SENSED_FRESH_NS && sensed->card_count;
+	LL_SCOPE_FREE struct ll_card *cards = calloc(sensed->card_count + 1, sizeof *cards);
+	int rc = is_known && cards ? 0 : -ENOENT;
+	for (size_t i = 0; !rc && i < sensed->card_count; i++)
+		cards[i] = card_of(&sensed->cards[i], fault);
+	return rc ? rc : ll_driver_of_list(cards, sensed->card_count, sim_folder, ret_driver, NULL);
+}
+
+int ll_sensed_cards_ask(struct ll_client *client, int fault, const char *sim_folder, struct ll_driver **ret_driver)
+{
+	struct ll_sensed sensed;
+	int rc = ll_sensed_read(&sensed, client, ll_now_ns() + ANSWER_NS, NULL);
+	if (!rc)
+		rc = make_driver(&sensed, fault, sim_folder, ret_driver);
+	ll_sensed_fini(&sensed);
+	return rc;
+}
+
+static int open_sensed(int fault, struct ll_driver **ret_driver)
 {
 	struct ll_daemon_view view;
 	const char *sim_folder = ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL;
 	ll_daemon_view_init(&view, sim_folder);
-	const struct ll_sensed *sensed = &view.sensed;
-	bool is_known = view.answer == LL_DAEMON_SERVES && sensed->end.silent_ns < LL_SENSED_FRESH_NS;
-	LL_SCOPE_FREE struct ll_card *cards = calloc(sensed->card_count + 1, sizeof *cards);
-	int rc = is_known && sensed->card_count && cards ? 0 : -ENOENT;
-	for (size_t i = 0; !rc && i < sensed->card_count; i++)
-		cards[i] = card_of(&sensed->cards[i], fault);
-	if (!rc)
-		rc = ll_driver_of_list(cards, sensed->card_count, sim_folder, ret_driver, NULL);
+	int rc = make_driver(&view.sensed, fault, sim_folder, ret_driver);
 	ll_daemon_view_fini(&view);
 	return rc;
 }
@@ -241,7 +254,7 @@ int ll_cards_open(int fault, struct ll_driver **ret_driver, struct ll_err *err)
 {
 	struct ll_err why = {0};
 	int rc = ll_driver_open(ret_driver, &why);
-	if (!rc || ll_sensed_cards_open(fault, ret_driver) == 0)
+	if (!rc || open_sensed(fault, ret_driver) == 0)
 		return 0;
 	if (err)
 		*err = why;
@@ -274,7 +287,7 @@ static bool can_open_all(const struct ll_driver *driver)
 
 int ll_cards_open_listed(struct ll_driver **ret_driver, struct ll_err *err)
 {
-	if (ll_sensed_cards_open(0, ret_driver) == 0) {
+	if (open_sensed(0, ret_driver) == 0) {
 		if (can_open_all(*ret_driver))
 			return 0;
 		ll_driver_close(*ret_driver);

@@ -83,10 +83,11 @@ int ll_daemon_open(const char *sim_folder, struct ll_client *client, struct ll_e
  */
 
 /*
- * Makes a driver of these cards (ll_driver_of_list), from which nothing can be read. fault: of each card that is not
- * lost; 0: they can be chosen as others can. -ENOENT: there is no sensor, or it reports no cards.
+ * Asks by the connection, and makes a driver of these cards (ll_driver_of_list), from which nothing can be read. fault:
+ * of each card that is not lost; 0: they can be chosen as others can. sim_folder: of the simulated world, or NULL.
+ * -ENOENT: there is no sensor, or it reports no cards.
  */
-int ll_sensed_cards_open(int fault, struct ll_driver **ret_driver);
+int ll_sensed_cards_ask(struct ll_client *client, int fault, const char *sim_folder, struct ll_driver **ret_driver);
 
 /* Opens the driver; if that fails, the sensor's list of the cards. Errors are the driver's. */
 int ll_cards_open(int fault, struct ll_driver **ret_driver, struct ll_err *err);

@@ -513,7 +513,7 @@ int ll_run_admit(const struct ll_run_admit *wish, struct ll_run_talk *talk, stru
 	union ll_message request;
 	struct ll_err why = {0};
 	struct ll_run_waiting waiting = {0};
-	int rc = find_place(wish, &talk->place, err);
+	int rc = wish->has_place ? 0 : find_place(wish, &talk->place, err);
 	if (rc || !ll_place_is_system(&talk->place))
 		return rc ? rc : refuse_options(wish->args, err);
 	rc = check_cards(wish, err);

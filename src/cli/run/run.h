@@ -209,7 +209,8 @@ struct ll_run_admit {
 	const struct ll_run_settings *settings;
 	const struct ll_driver *driver;
 	const char *command;
-	uint64_t said; /* as in struct ll_message_job */
+	uint64_t said;  /* as in struct ll_message_job */
+	bool has_place; /* the talk has that of loadlined, which is the system's */
 };
 
 /*
