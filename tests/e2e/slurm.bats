@@ -8,6 +8,7 @@ load slurm_helper
 
 eval "$(declare -f teardown | sed '1s/teardown/teardown_of_helper/')"
 teardown() {
+	[ -z "${KEEP-}" ] || cp -r "$T" "$KEEP" || true
 	end_slurm
 	teardown_of_helper
 	remove_slurm_groups
@@ -165,10 +166,10 @@ told() {
 	[ "$(srun "${open_card[@]}")" = EPERM ]
 	on "$NODE" loadline --sim doctor --no-trial | grep "^ok: fence: .*/${NODE}_slurmstepd.scope"
 	# A group that has a program of Slurm's and is none of its scope: it is named, by doctor too, and the others are closed.
-	LOADLINE_SIM_DIR=$(world "$NODE") run -1 "${fence[@]}" on --root "$(job_group "$NODE" 0 "$job")"
+	LOADLINE_SIM_DIR=$(world "$NODE") run -1 "${fence[@]}" on --root "$slice/${NODE}_slurmstepd.scope"
 	[[ $output == *"has a program for devices that lets no other be beside it, such as Slurm's: keep that group open (--keep-open)"* ]]
 	on "$NODE" loadline --sim doctor --no-trial >"$T/doctor" || true
-	grep "^fail: fence: not closed everywhere: control groups: /step_" "$T/doctor"
+	grep "^fail: fence: not closed everywhere: control groups: /job_" "$T/doctor"
 	"${fence[@]}" off --root "$slice"
 	scancel "$job"
 	wait_for 60 has_no_jobs "$NODE"
