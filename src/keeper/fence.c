@@ -97,7 +97,8 @@ static int fail_group(int rc, const char *group, struct ll_err *err)
 {
 	if (rc == -EPERM && *group && geteuid() == 0)
 		return ll_err_set(err, rc,
-				  "control groups: %.200s has a program for devices that lets no other be beside it, such as Slurm's: "
+				  "control groups: %.200s has a program for devices that lets no other be beside it, "
+				  "such as Slurm's: "
 				  "keep that group open (--keep-open)",
 				  group);
 	if (rc == -EPERM || rc == -EACCES)

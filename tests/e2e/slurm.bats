@@ -8,7 +8,6 @@ load slurm_helper
 
 eval "$(declare -f teardown | sed '1s/teardown/teardown_of_helper/')"
 teardown() {
-	[ -z "${KEEP-}" ] || cp -r "$T" "$KEEP" || true
 	end_slurm
 	teardown_of_helper
 	remove_slurm_groups
@@ -24,7 +23,6 @@ memory() {
 	# 4 of 16: a quarter of 140.4 GiB is 35.1 GiB, with the context.
 	# shellcheck disable=SC2046
 	run -0 srun --gres=shard:4 $(memory alloc 34000 alloc 3000 card)
-	echo "$output"
 	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* ]]
 	run -0 srun --gres=shard:4 --ll-mem=20G --ll-compute=10% --ll-weight=2 --ll-class=low sh -c 'echo $LOADLINE_RUN'
 	[[ $output == *";mem=21474836480;"*";compute=100;weight=2000;"*";place=$(world "$NODE")/system/socket;"* ]]
@@ -115,7 +113,6 @@ told() {
 	# The library asks loadlined for the limits of its group.
 	# shellcheck disable=SC2046
 	run -0 srun --gres=shard:4 --task-prolog="$T/out/lose-run" $(memory alloc 34000 alloc 3000 card)
-	echo "$output"
 	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* ]]
 	# A process that ssh starts has neither parents nor variables of the job; pam_slurm_adopt puts it into the extern step.
 	job=$(sbatch --parsable --uid=games --gres=shard:4 --output="$T/out/job" --chdir="$T/out" --wrap 'sleep 300')
@@ -127,7 +124,6 @@ told() {
 	run -0 bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec setpriv --reuid games --regid games --clear-groups env -i "$@"' - "$group" \
 		LD_PRELOAD="$LOADLINE_BUILD/src/shim/libloadline-cuda.so:$LOADLINE_BUILD/sim/libloadline-sim-kernel.so" \
 		LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" LOADLINE_SIM_DIR="$(world "$NODE")" $(memory alloc 34000 alloc 3000 card)
-	echo "$output"
 	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* ]]
 	# Without the library it cannot be held to anything: it is a process of the job without limits, and the policy says what
 	# becomes of the job.
@@ -146,7 +142,6 @@ told() {
 	chmod 755 "$T/out/lose-run"
 	# shellcheck disable=SC2046
 	run -0 srun --gres=shard:4 --task-prolog="$T/out/lose-run" $(memory alloc 34000 alloc 3000 card)
-	echo "$output"
 	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* ]]
 	# Slurm's own devices: without a driver an open that is let through ends with ENXIO.
 	[ "$(srun --gres=shard:1 "${open_card[@]}")" = ENXIO ]
@@ -155,7 +150,6 @@ told() {
 	fence=("$LOADLINE_BUILD/src/keeper/loadline-keeper" fence)
 	slice=$GROUPS_MOUNT/system.slice
 	mkdir "$slice/cron-$$.service"
-	NODES+=("cron-$$")
 	job=$(sbatch --parsable --gres=shard:1 --output=/dev/null --chdir="$T/out" --wrap 'sleep 300')
 	wait_for 60 grep -qs . "$(step_groups "$NODE" 0 "$job" batch)/task_0/cgroup.procs"
 	LOADLINE_SIM_DIR=$(world "$NODE") "${fence[@]}" on --root "$slice"
@@ -171,6 +165,7 @@ told() {
 	on "$NODE" loadline --sim doctor --no-trial >"$T/doctor" || true
 	grep "^fail: fence: not closed everywhere: control groups: /job_" "$T/doctor"
 	"${fence[@]}" off --root "$slice"
+	rmdir "$slice/cron-$$.service"
 	scancel "$job"
 	wait_for 60 has_no_jobs "$NODE"
 }
