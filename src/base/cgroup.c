@@ -54,23 +54,34 @@ static bool is_scope(const char *name, size_t length)
 	return length >= tail && memcmp(name + length - tail, end, tail) == 0;
 }
 
-/* Returns the rest of the path, at its slash; NULL: it does not begin as one of Slurm's. */
-static const char *skip_slurm(const char *path)
+/* Returns the rest of the path, at its slash or end; NULL: it is not in slurmstepd's scope. */
+static const char *skip_scope(const char *path)
 {
-	static const char slice[] = "/system.slice", begin[] = "/slurm";
+	static const char slice[] = "/system.slice";
 	if (strncmp(path, slice, sizeof slice - 1) == 0 && path[sizeof slice - 1] == '/')
 		path += sizeof slice - 1;
-	else if (strncmp(path, begin, sizeof begin - 1) == 0 && !is_scope(path, strcspn(path + 1, "/") + 1))
-		return strchr(path + 1, '/');
 	size_t length = *path == '/' ? strcspn(path + 1, "/") + 1 : 0;
-	return length && is_scope(path, length) && path[length] ? path + length : NULL;
+	return length && is_scope(path, length) ? path + length : NULL;
+}
+
+bool ll_cgroup_is_in_slurm_scope(const char *path)
+{
+	return skip_scope(path) != NULL;
+}
+
+/* Returns the rest of the path, at its slash or end; NULL: it does not begin as one of Slurm's. */
+static const char *skip_slurm(const char *path)
+{
+	static const char begin[] = "/slurm";
+	const char *rest = skip_scope(path);
+	return rest || strncmp(path, begin, sizeof begin - 1) != 0 ? rest : strchr(path + 1, '/');
 }
 
 bool ll_cgroup_slurm_job(const char *path, char *ret_job, size_t size)
 {
 	static const char name[] = "/job_";
 	const char *at = skip_slurm(path);
-	for (; at; at = strchr(at + 1, '/')) {
+	for (; at && *at; at = strchr(at + 1, '/')) {
 		size_t digits =
 		    strncmp(at, name, sizeof name - 1) == 0 ? strspn(at + sizeof name - 1, "0123456789") : 0;
 		const char *end = at + sizeof name - 1 + digits;

@@ -24,6 +24,9 @@ void ll_cgroup_choose(char *text, char *ret_path, size_t size);
  * slurmstepd's scope, at the root or in system.slice. Slurm of several nodes on one machine has the node's name in it.
  */
 
+/* Whether the group is slurmstepd's scope, or below it. */
+bool ll_cgroup_is_in_slurm_scope(const char *path);
+
 /* From a path of one hierarchy. Returns false if it is none. */
 bool ll_cgroup_slurm_job(const char *path, char *ret_job, size_t size);
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/process_id.h"
@@ -49,13 +50,18 @@ struct walk {
 	/* Called with the open folder of each group that a verdict is about. NULL: each group is opened. -errno. */
 	int (*visit)(struct walk *walk, const char *group, int group_fd, enum verdict verdict);
 	bool is_incomplete;
+	int failed;                    /* -errno of the first group that could not be visited */
+	char failed_at[LL_GROUP_SIZE]; /* this group */
 	unsigned groups, in_root;      /* groups that can be fenced; processes of the root */
 	struct ll_strbuf open, partly; /* lists of groups */
 };
 
+/* Slurm gives its jobs their cards by programs of its own, which let no other be beside them. */
 static enum verdict judge_group(const struct ll_fence *fence, const char *group)
 {
 	enum verdict verdict = CLOSED;
+	if (ll_cgroup_is_in_slurm_scope(group))
+		return OPEN;
 	for (size_t i = 0; i < ALWAYS_OPEN + fence->open_count; i++) {
 		const char *open = i < ALWAYS_OPEN ? always_open[i] : fence->open[i - ALWAYS_OPEN];
 		if (ll_group_contains(open, group))
@@ -72,7 +78,8 @@ static int skip_gone(int rc)
 	return rc == -ENOENT || rc == -ENODEV ? 0 : rc;
 }
 
-static int visit_group(struct walk *walk, FTS *fts, FTSENT *entry)
+/* A group that cannot be visited keeps no other one open. */
+static void visit_group(struct walk *walk, FTS *fts, FTSENT *entry)
 {
 	const char *group = entry->fts_path + strlen(walk->fence->hierarchy->mount);
 	enum verdict verdict = judge_group(walk->fence, group);
@@ -81,11 +88,19 @@ static int visit_group(struct walk *walk, FTS *fts, FTSENT *entry)
 	if (rc || (verdict != PARTLY && walk->visit))
 		fts_set(fts, entry, FTS_SKIP);
 	walk->groups += verdict != OPEN && *group;
-	return skip_gone(rc);
+	if (!walk->failed && (walk->failed = skip_gone(rc)))
+		snprintf(walk->failed_at, sizeof walk->failed_at, "%s", group);
 }
 
-static int fail_group(int rc, struct ll_err *err)
+/* group: empty: it was none. */
+static int fail_group(int rc, const char *group, struct ll_err *err)
 {
+	if (rc == -EPERM && *group && geteuid() == 0)
+		return ll_err_set(err, rc,
+				  "control groups: %.200s has a program for devices that lets no other be beside it, "
+				  "such as Slurm's: "
+				  "keep that group open (--keep-open)",
+				  group);
 	if (rc == -EPERM || rc == -EACCES)
 		return ll_err_set(err, -EPERM, "control groups: only root may change the fence");
 	return rc ? ll_err_set(err, rc, "control groups: %s", strerror(-rc)) : 0;
@@ -104,7 +119,7 @@ static int walk_groups(struct walk *walk, struct ll_err *err)
 	int rc = fts ? 0 : -errno;
 	while (!rc && (entry = fts_read(fts))) {
 		if (entry->fts_info == FTS_D)
-			rc = visit_group(walk, fts, entry);
+			visit_group(walk, fts, entry);
 		else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR)
 			rc = skip_gone(-entry->fts_errno);
 	}
@@ -112,8 +127,9 @@ static int walk_groups(struct walk *walk, struct ll_err *err)
 		rc = -errno;
 	if (fts)
 		fts_close(fts);
+	rc = rc ? rc : walk->failed;
 	if (rc || walk->groups)
-		return fail_group(rc, err);
+		return fail_group(rc, walk->failed_at, err);
 	return ll_err_set(err, -ENOSYS, "%s: all processes are in the root group, which cannot be fenced", root);
 }
 
@@ -162,8 +178,8 @@ static int close_group(struct walk *walk, const char *group, int group_fd, enum 
 	return 0;
 }
 
-/* Replaces the file as a whole. Makes its folder. */
-static int write_state(const struct walk *walk, struct ll_err *err)
+/* Replaces the file as a whole. Makes its folder. failure: empty: none. */
+static int write_state(const struct walk *walk, const char *failure, struct ll_err *err)
 {
 	const struct ll_filter *filter = &walk->fence->filter;
 	char path[LL_FENCE_STATE_SIZE], next[LL_FENCE_STATE_SIZE + sizeof ".next"];
@@ -171,7 +187,8 @@ static int write_state(const struct walk *walk, struct ll_err *err)
 	ll_strbuf_adds(&text, "majors");
 	for (size_t i = 0; i < filter->major_count; i++)
 		ll_strbuf_addf(&text, " %u", filter->majors[i]);
-	ll_strbuf_addf(&text, "\nopen %s\npartly %s\nroot %u\n", walk->open.buf, walk->partly.buf, walk->in_root);
+	ll_strbuf_addf(&text, "\nopen %s\npartly %s\nroot %u\nfailed %s\n", walk->open.buf, walk->partly.buf,
+		       walk->in_root, failure);
 	ll_fence_state_path(path);
 	snprintf(next, sizeof next, "%s.next", path);
 	if (text.failed || walk->open.failed || walk->partly.failed)
@@ -192,10 +209,10 @@ int ll_fence_close(struct ll_fence *fence, struct ll_err *err)
 	struct walk walk = {.fence = fence, .visit = close_group, .open = LL_STRBUF_INIT, .partly = LL_STRBUF_INIT};
 	int rc = ll_filter_load(&fence->filter, err);
 	if (rc)
-		return rc == -EPERM ? fail_group(rc, err) : rc;
+		return rc == -EPERM ? fail_group(rc, "", err) : rc;
 	rc = walk_groups(&walk, err);
 	/* Also after an error: what is closed must be known to open it. */
-	int written = walk.groups ? write_state(&walk, rc ? NULL : err) : 0;
+	int written = walk.groups ? write_state(&walk, rc ? err->text : "", rc ? NULL : err) : 0;
 	ll_strbuf_fini(&walk.open);
 	ll_strbuf_fini(&walk.partly);
 	return rc ? rc : written;

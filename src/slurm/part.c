@@ -133,6 +133,8 @@ int ll_spank_part_ask(const char *node, struct ll_spank_job *job, struct ll_err 
 	char name[LL_SPANK_NAME];
 	node_info_msg_t *answer = NULL;
 	snprintf(name, sizeof name, "%s", node);
+	/* A hook of Slurm 24.11 may ask nothing before it. */
+	slurm_init(NULL);
 	if (slurm_load_node_single(&answer, name, 0))
 		return ll_err_set(err, -EIO, "slurmctld does not tell node %s: %s", node, slurm_strerror(errno));
 	const char *gres = answer->record_count && answer->node_array[0].gres ? answer->node_array[0].gres : "";

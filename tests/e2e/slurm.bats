@@ -116,7 +116,8 @@ told() {
 	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* ]]
 	# A process that ssh starts has neither parents nor variables of the job; pam_slurm_adopt puts it into the extern step.
 	job=$(sbatch --parsable --uid=games --gres=shard:4 --output="$T/out/job" --chdir="$T/out" --wrap 'sleep 300')
-	group=/sys/fs/cgroup/freezer/slurm_$NODE/uid_$(id -u games)/job_$job/step_extern
+	group=$(step_groups "$NODE" "$(id -u games)" "$job" extern)
+	[ "$CGROUPS" = 1 ] || group=$group/task_special
 	wait_for 60 grep -qs . "$group/cgroup.procs"
 	wait_for 60 shows_on "$NODE" "(.job | type) == \"object\" and .job.tenant == \"slurm-$job\""
 	# shellcheck disable=SC2016,SC2046
@@ -129,6 +130,44 @@ told() {
 	start_program stray srun --gres=shard:4 --task-prolog="$T/out/lose-all" env LOADLINE_SIM_DIR="$(world "$NODE")" LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" \
 		"$LOADLINE_BUILD/sim/loadline-simctl" busy 0 5% for 300s
 	wait_for 60 told "$NODE" "mismatch: process [0-9]+ of job [0-9]+ of user 0 .* uses card GPU-.* without limits"
+}
+
+@test "control groups of version 2: a job is known by its group, and the fence keeps Slurm's jobs open, who have the cards that Slurm gives" {
+	CGROUPS=2
+	start_slurm
+	open_card=("$LOADLINE_BUILD/tests/e2e/open_device" "$T/dev/nvidia0")
+	chmod 755 "$T/dev"
+	chmod 666 "$T/dev/nvidia0"
+	printf '%s\n' '#!/bin/sh' 'echo unset LOADLINE_RUN' >"$T/out/lose-run"
+	chmod 755 "$T/out/lose-run"
+	# shellcheck disable=SC2046
+	run -0 srun --gres=shard:4 --task-prolog="$T/out/lose-run" $(memory alloc 34000 alloc 3000 card)
+	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* ]]
+	# Slurm's own devices: without a driver an open that is let through ends with ENXIO.
+	[ "$(srun --gres=shard:1 "${open_card[@]}")" = ENXIO ]
+	[ "$(srun "${open_card[@]}")" = EPERM ]
+	# The fence as it closes this machine's services, in the slice of Slurm's scope.
+	fence=("$LOADLINE_BUILD/src/keeper/loadline-keeper" fence)
+	slice=$GROUPS_MOUNT/system.slice
+	mkdir "$slice/cron-$$.service"
+	job=$(sbatch --parsable --gres=shard:1 --output=/dev/null --chdir="$T/out" --wrap 'sleep 300')
+	wait_for 60 grep -qs . "$(step_groups "$NODE" 0 "$job" batch)/task_0/cgroup.procs"
+	LOADLINE_SIM_DIR=$(world "$NODE") "${fence[@]}" on --root "$slice"
+	run -0 "${fence[@]}" show --root "$slice"
+	[[ $output == *"closed /cron-$$.service"* && $output == *"open /${NODE}_slurmstepd.scope"* ]]
+	[ "$(bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$slice/cron-$$.service" "${open_card[@]}")" = EPERM ]
+	[ "$(srun --gres=shard:1 "${open_card[@]}")" = ENXIO ]
+	[ "$(srun "${open_card[@]}")" = EPERM ]
+	on "$NODE" loadline --sim doctor --no-trial | grep "^ok: fence: .*/${NODE}_slurmstepd.scope"
+	# A group that has a program of Slurm's and is none of its scope: it is named, by doctor too, and the others are closed.
+	LOADLINE_SIM_DIR=$(world "$NODE") run -1 "${fence[@]}" on --root "$slice/${NODE}_slurmstepd.scope"
+	[[ $output == *"has a program for devices that lets no other be beside it, such as Slurm's: keep that group open (--keep-open)"* ]]
+	on "$NODE" loadline --sim doctor --no-trial >"$T/doctor" || true
+	grep "^fail: fence: not closed everywhere: control groups: /job_" "$T/doctor"
+	"${fence[@]}" off --root "$slice"
+	rmdir "$slice/cron-$$.service"
+	scancel "$job"
+	wait_for 60 has_no_jobs "$NODE"
 }
 
 # ran_twice JOB: both runs are in the accounts.
@@ -162,14 +201,14 @@ ended() {
 	scontrol suspend "$job"
 	# One that is resumed before all of it is frozen stays so: Slurm's own race.
 	for step in batch extern; do
-		wait_for 60 grep -q FROZEN "/sys/fs/cgroup/freezer/slurm_$NODE/uid_$(id -u games)/job_$job/step_$step/freezer.state"
+		wait_for 60 is_frozen "$NODE" "$(id -u games)" "$job" "$step"
 	done
 	used=$(seconds_of "$job")
 	scontrol resume "$job"
 	wait_for 60 shows_on "$NODE" ".tenant? == \"slurm-$job\" and has(\"claim\") and .gpu_seconds > $used"
 	# slurmd is killed and comes again; the job goes on, and its end is noticed.
 	stop "slurmd-$NODE" KILL
-	start_program "slurmd-$NODE" slurmd -D -N "$NODE"
+	run_slurmd "$NODE"
 	wait_for 60 eval 'squeue -h -j "$job" -o %t | grep -q R'
 	wait_for 60 shows_on "$NODE" ".tenant? == \"slurm-$job\" and has(\"claim\")"
 	# It runs again under its number, with another process that stands for it.
@@ -278,7 +317,7 @@ has_much() {
 
 # is_over: nothing of a job is left on the node.
 is_over() {
-	is_empty "$T/state" && ! compgen -G "/sys/fs/cgroup/freezer/slurm_$NODE/uid_0/job_*" >/dev/null
+	is_empty "$T/state" && ! compgen -G "$(job_group "$NODE" 0 '*')" >/dev/null
 }
 
 # measure_start FILE GROUP: adds to the file how long an srun takes, and the processors' time of the group meanwhile, ms.

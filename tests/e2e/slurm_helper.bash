@@ -1,6 +1,9 @@
 # slurm_helper.bash - a real Slurm beside helper.bash and service_helper.bash: munged, slurmctld and slurmd of this machine, with the
 # files of doc/slurm.md, on simulated cards; each node has a loadlined and a sensor of its own.
 
+# Version of control groups in which Slurm's jobs are.
+CGROUPS=${SLURM_CGROUPS:-1}
+
 PLUGIN=$LOADLINE_BUILD/src/slurm/spank_loadline.so
 
 # doc_file NAME: the file as doc/slurm.md has it.
@@ -43,8 +46,42 @@ node_is() {
 	sinfo -h -N -n "$1" -o %T | grep -qx "$2"
 }
 
+# run_slurmd NODE: version 2 is refused by it where version 1 has hierarchies.
+run_slurmd() {
+	local preload=()
+	[ "$CGROUPS" = 1 ] || preload=(env LD_PRELOAD="$LOADLINE_BUILD/tests/e2e/libonly_version_2.so")
+	start_program "slurmd-$1" "${preload[@]}" slurmd -D -N "$1"
+}
+
+# job_group NODE UID JOB: the folder of the control group in which all processes of the job are.
+job_group() {
+	if [ "$CGROUPS" = 1 ]; then
+		echo "/sys/fs/cgroup/freezer/slurm_$1/uid_$2/job_$3"
+	else
+		echo "$GROUPS_MOUNT/system.slice/$1_slurmstepd.scope/job_$3"
+	fi
+}
+
+# step_groups NODE UID JOB STEP: of the step's processes.
+step_groups() {
+	local below=
+	[ "$CGROUPS" = 1 ] || below=/user
+	echo "$(job_group "$1" "$2" "$3")/step_$4$below"
+}
+
+# is_frozen NODE UID JOB STEP
+is_frozen() {
+	local group
+	group=$(step_groups "$@")
+	if [ "$CGROUPS" = 1 ]; then
+		grep -q FROZEN "$group/freezer.state"
+	else
+		grep -q "frozen 1" "$group/cgroup.events"
+	fi
+}
+
 start_slurmd() {
-	start_program "slurmd-$1" slurmd -D -N "$1"
+	run_slurmd "$1"
 	wait_for 60 node_is "$1" idle
 }
 
@@ -54,7 +91,12 @@ write_slurm() {
 	local node file card cards=${CARDS:-1}
 	local gres=gpu:h200:$cards,shard:$((cards * ${SHARDS:-16}))
 	[ "$(id -u)" -eq 0 ] || skip "only root's slurmd can run jobs of several users"
-	[ -w /sys/fs/cgroup/freezer ] || skip "Slurm needs control groups here: version 1 with a freezer"
+	if [ "$CGROUPS" = 1 ]; then
+		[ -w /sys/fs/cgroup/freezer ] || skip "Slurm needs control groups here: version 1 with a freezer"
+	else
+		GROUPS_MOUNT=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)
+		mkdir -p "$GROUPS_MOUNT/system.slice" 2>/dev/null || skip "Slurm needs control groups here: version 2"
+	fi
 	NODES=()
 	PORT=$((20000 + $$ % 4000 * 10))
 	chmod 755 "$T"
@@ -75,7 +117,8 @@ write_slurm() {
 	done
 	sed -i "/^NodeName/d; /^PartitionName/d" "$T/etc/slurm.conf"
 	sed -i "s|spank_loadline.so|$PLUGIN loadline=$LOADLINE state=$T/state sim=$T/world/%n|" "$T/etc/plugstack.conf"
-	printf '%s\n' CgroupPlugin=cgroup/v1 >>"$T/etc/cgroup.conf"
+	printf '%s\n' "CgroupPlugin=cgroup/v$CGROUPS" >>"$T/etc/cgroup.conf"
+	[ "$CGROUPS" = 1 ] || printf '%s\n' IgnoreSystemd=yes "CgroupMountpoint=$GROUPS_MOUNT" >>"$T/etc/cgroup.conf"
 	cat >>"$T/etc/slurm.conf" <<-EOF
 		ClusterName=test
 		SlurmctldHost=$(hostname -s)(127.0.0.1)
@@ -140,8 +183,9 @@ end_slurm() {
 remove_slurm_groups() {
 	local node
 	for node in "${NODES[@]}"; do
-		find /sys/fs/cgroup/*/"slurm_$node" -depth -type d -exec rmdir {} + 2>/dev/null || true
+		find /sys/fs/cgroup/*/"slurm_$node" ${GROUPS_MOUNT:+"$GROUPS_MOUNT/system.slice/${node}_slurmstepd.scope"} -depth -type d -exec rmdir {} + 2>/dev/null || true
 	done
+	[ -z "${GROUPS_MOUNT-}" ] || rmdir "$GROUPS_MOUNT/system.slice" 2>/dev/null || true
 }
 
 # shows_on NODE FILTER: an object of status is so.

@@ -33,6 +33,18 @@ TEST(a_group_that_a_user_can_make_is_none)
 	assert_string_equal(job_of(""), "none");
 }
 
+TEST(the_scope_of_slurm_is_one_that_only_root_can_make)
+{
+	assert_true(ll_cgroup_is_in_slurm_scope("/slurmstepd.scope"));
+	assert_true(ll_cgroup_is_in_slurm_scope("/system.slice/slurmstepd.scope"));
+	assert_true(ll_cgroup_is_in_slurm_scope("/system.slice/n1_slurmstepd.scope/job_7/step_0"));
+	assert_false(ll_cgroup_is_in_slurm_scope("/system.slice"));
+	assert_false(ll_cgroup_is_in_slurm_scope("/system.slice/slurmd.service"));
+	assert_false(ll_cgroup_is_in_slurm_scope("/user.slice/slurmstepd.scope"));
+	assert_false(ll_cgroup_is_in_slurm_scope("/slurm/uid_5/job_9"));
+	assert_false(ll_cgroup_is_in_slurm_scope(""));
+}
+
 TEST(the_hierarchy_of_slurm_is_found_among_all_and_a_path_that_does_not_fit_is_none)
 {
 	char job[SIZE];

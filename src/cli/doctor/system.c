@@ -150,6 +150,11 @@ static void say_closed(struct ll_doctor *doctor, char *state)
 	const char *majors = take_line(&state, "majors"), *open = take_line(&state, "open");
 	const char *partly = take_line(&state, "partly");
 	unsigned in_root = (unsigned)strtoul(take_line(&state, "root"), NULL, 10);
+	const char *failed = take_line(&state, "failed");
+	if (*failed) {
+		doctor->limit_fails++;
+		ll_doctor_fail(doctor, NULL, "not closed everywhere: %s", failed);
+	}
 	ll_doctor_ok(doctor,
 		     "device files of the cards (numbers %s) open in these control groups alone: %s; files that were "
 		     "open before stay so",

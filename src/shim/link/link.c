@@ -448,9 +448,10 @@ static bool may_be_in_job(void)
 	LL_SCOPE_CLOSE int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 	text[length > 0 ? length : 0] = '\0';
-	/* It may be a name that somebody else gave, or one that is cut off here: loadlined knows. */
+	/* It may be a name that somebody else gave, or one that is cut off here: loadlined knows. Slurm of several
+	 * nodes on one machine has the node's name before its own. */
 	return length == (ssize_t)sizeof text - 1 || strstr(text, LL_GROUP_NAME_BEGIN) != NULL ||
-	       strstr(text, "/slurm") != NULL;
+	       strstr(text, "slurm") != NULL;
 }
 
 /* A loadlined without this message, or a process that is in no group of a job: -ENOENT. */
