@@ -231,9 +231,9 @@ ended() {
 	scancel "$first" "$second"
 }
 
-# start_lending: the files of doc/slurm.md that lend, on a card of 1600 MiB.
+# start_lending: the files of doc/slurm.md that lend, on a card of 1000 MiB.
 start_lending() {
-	printf 'cards 1\ncard 0 memory 1600M\ncard 0 sm 8\n' >"$T/scenario"
+	printf 'cards 1\ncard 0 memory 1000M\ncard 0 sm 8\n' >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 	SHARDS=32 write_slurm n1
 	sed -i "s|\$| $(doc_file "plugstack.conf, lending" | sed -n 's/^required spank_loadline.so //p')|" "$T/etc/plugstack.conf"
@@ -266,9 +266,9 @@ ends_well() {
 
 @test "more shards than a card has: a job that borrows has what others leave idle, and sleeps when one of them asks for its memory" {
 	start_lending
-	work guest 1200M -p lent --gres=shard:16
+	work guest 500M -p lent --gres=shard:16
 	wait_for 60 has guest 'select(.event == "ready")'
-	work owner 1000M --gres=shard:16
+	work owner 300M --gres=shard:16
 	wait_for 60 has owner 'select(.event == "ready")'
 	on "$NODE" loadline --sim status --json >&3
 	wait_for 60 is_away guest
