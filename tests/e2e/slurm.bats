@@ -231,9 +231,9 @@ ended() {
 	scancel "$first" "$second"
 }
 
-# start_lending: the files of doc/slurm.md that lend, on a card of 1000 MiB.
+# start_lending: the files of doc/slurm.md that lend, on a card of 800 MiB.
 start_lending() {
-	printf 'cards 1\ncard 0 memory 1000M\ncard 0 sm 8\n' >"$T/scenario"
+	printf 'cards 1\ncard 0 memory 800M\ncard 0 sm 8\n' >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 	SHARDS=32 write_slurm n1
 	sed -i "s|\$| $(doc_file "plugstack.conf, lending" | sed -n 's/^required spank_loadline.so //p')|" "$T/etc/plugstack.conf"
@@ -254,7 +254,7 @@ number_of() {
 
 # is_away NAME: the memory of its program is not on the card.
 is_away() {
-	shows_on "$NODE" "has(\"claim\") and .tenant == \"slurm-$(number_of "$1")\" and .state == \"away\""
+	shows_on "$NODE" "has(\"claim\") and .tenant == \"slurm-$(number_of "$1")\" and .state == \"evicted\""
 }
 
 # ends_well NAME: every word of its memory is right.
@@ -266,12 +266,17 @@ ends_well() {
 
 @test "more shards than a card has: a job that borrows has what others leave idle, and sleeps when one of them asks for its memory" {
 	start_lending
-	work guest 500M -p lent --gres=shard:16
+	run -1 srun -p lent --gres=shard:4 --ll-class=high true
+	[[ $output == *"the step is refused: --ll-class=high: a job that borrows is of class low"* ]]
+	work guest 300M -p lent --gres=shard:16
 	wait_for 60 has guest 'select(.event == "ready")'
-	work owner 300M --gres=shard:16
+	shows_on "$NODE" 'has("claim") and .class == "low"'
+	# Not even its context, of 276 MiB, has room.
+	work owner 150M --gres=shard:16
 	wait_for 60 has owner 'select(.event == "ready")'
-	on "$NODE" loadline --sim status --json >&3
 	wait_for 60 is_away guest
+	run -1 srun --gres=shard:1 true
+	[[ $output == *"the step is refused: card 0 has 16 shards for jobs that do not borrow, and others have 16 of them: 1 more do not fit"* ]]
 	ends_well owner
 	wait_for 60 eval '! is_away guest'
 	ends_well guest
