@@ -268,7 +268,7 @@ ends_well() {
 	start_lending
 	run -1 srun -p lent --gres=shard:4 --ll-class=high true
 	[[ $output == *"the step is refused: --ll-class=high: a job that borrows is of class low"* ]]
-	work guest 300M -p lent --gres=shard:16
+	work guest 300M -p lent --gres=shard:15
 	wait_for 60 has guest 'select(.event == "ready")'
 	shows_on "$NODE" 'has("claim") and .class == "low"'
 	# Not even its context, of 276 MiB, has room.
