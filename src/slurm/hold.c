@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,9 +110,18 @@ static const struct ll_message_sense_card *find_card(const struct node *node, un
 	return NULL;
 }
 
+/* The memory of a card that is in parts. */
+static uint64_t parted_bytes(const struct ll_spank_config *config, const struct ll_message_sense_card *card)
+{
+	if (!config->borrow)
+		return card->memory_bytes;
+	uint64_t bytes = card->usable_bytes ? card->usable_bytes : card->memory_bytes;
+	return bytes - bytes / LL_SPANK_KEPT_OF;
+}
+
 /* The memory of the smallest card is that of each. */
-static int name_cards(const struct node *node, const struct ll_spank_job *job, struct ll_strbuf *names,
-		      uint64_t *ret_bytes, struct ll_err *err)
+static int name_cards(const struct ll_spank_config *config, const struct node *node, const struct ll_spank_job *job,
+		      struct ll_strbuf *names, uint64_t *ret_bytes, struct ll_err *err)
 {
 	uint64_t least = UINT64_MAX;
 	for (size_t i = 0; i < job->card_count; i++) {
@@ -119,7 +129,8 @@ static int name_cards(const struct node *node, const struct ll_spank_job *job, s
 		if (!card)
 			return ll_err_set(err, -ENODEV, "loadlined has no card %u", job->cards[i]);
 		ll_strbuf_addf(names, "%s%s", i ? "," : "", card->uuid);
-		least = card->memory_bytes < least ? card->memory_bytes : least;
+		uint64_t bytes = job->of_shards ? parted_bytes(config, card) : card->memory_bytes;
+		least = bytes < least ? bytes : least;
 	}
 	*ret_bytes = least;
 	return names->failed ? ll_err_set(err, -ENOMEM, "%s", strerror(ENOMEM)) : 0;
@@ -182,7 +193,31 @@ static int add_compute(struct command *command, const struct ll_spank_job *job, 
 	return 0;
 }
 
+/* The memory of a job that does not borrow is promised: borrowers leave for it. */
+static int add_lending(struct command *command, const struct ll_spank_job *job, const struct ll_spank_options *options,
+		       struct ll_err *err)
+{
+	if (!job->borrows) {
+		add_option(command, "--mem-request", command->words[command->count - 1]);
+		return 0;
+	}
+	if (options->class && strcmp(options->class, "low") != 0)
+		return ll_err_set(err, -EINVAL, "--ll-class=%.60s: a job that borrows is of class low", options->class);
+	if (options->by && strcmp(options->by, "space") == 0)
+		return ll_err_set(err, -EINVAL, "--ll-by=space: a job that borrows has no SMs of its own");
+	add_word(command, "--evictable");
+	add_option(command, "--class", "low");
+	return 0;
+}
+
 /* ---- its start ---- */
+
+static bool is_there(const struct ll_spank_record *record)
+{
+	struct ll_process_stat stat;
+	return record->pid && ll_process_stat_of(record->pid, &stat) == 0 && !stat.is_dead &&
+	       stat.start_ticks == record->start_ticks;
+}
 
 /* Reads what the command prints, until it sleeps. -EPIPE: it has ended. */
 static int read_answer(int fd, struct ll_strbuf *answer)
@@ -332,7 +367,7 @@ static int fill_command(struct command *command, const struct ll_spank_config *c
 			enum ll_spank_blame *ret_blame, struct ll_err *err)
 {
 	uint64_t bytes = 0;
-	int rc = name_cards(node, job, &command->cards, &bytes, err);
+	int rc = name_cards(config, node, job, &command->cards, &bytes, err);
 	if (rc)
 		return rc;
 	if (job->uid != geteuid())
@@ -347,12 +382,13 @@ static int fill_command(struct command *command, const struct ll_spank_config *c
 	add_tenant(command, node, job);
 	*ret_blame = LL_SPANK_JOB;
 	if ((rc = add_memory(command, job, options->mem, bytes, err)) ||
+	    (config->borrow && job->of_shards && (rc = add_lending(command, job, options, err))) ||
 	    (rc = add_compute(command, job, options->compute, err)))
 		return rc;
 	*ret_blame = LL_SPANK_NODE;
 	if (options->weight)
 		add_option(command, "--weight", options->weight);
-	if (options->class)
+	if (options->class && !job->borrows)
 		add_option(command, "--class", options->class);
 	if (options->by)
 		add_option(command, "--by", options->by);
@@ -360,6 +396,11 @@ static int fill_command(struct command *command, const struct ll_spank_config *c
 	add_option(command, "/bin/sh", "-c");
 	add_word(command, SLEEP);
 	return 0;
+}
+
+static const char *half_of(const struct ll_spank_job *job)
+{
+	return job->borrows ? "lent" : "own";
 }
 
 static void note_cards(struct ll_spank_record *record, const struct ll_spank_job *job, const char *uuids)
@@ -370,6 +411,10 @@ static void note_cards(struct ll_spank_record *record, const struct ll_spank_job
 	ll_strbuf_addc(&record->text, '\0');
 	ll_strbuf_addf(&record->text, LL_SPANK_UUIDS_NAME "=%s", uuids);
 	ll_strbuf_addc(&record->text, '\0');
+	if (job->of_shards) {
+		ll_strbuf_addf(&record->text, LL_SPANK_HALF_NAME "=%s %u", half_of(job), job->shards);
+		ll_strbuf_addc(&record->text, '\0');
+	}
 }
 
 /* -EAGAIN, -EPIPE, -ECONNRESET: loadlined ends or begins just now. */
@@ -396,13 +441,62 @@ static int start_once(const struct ll_spank_config *config, const struct ll_span
 	return rc;
 }
 
+/* Adds the shards of each of the job's cards that the job of the record has in the same half. */
+static void add_taken(const struct ll_spank_record *record, const struct ll_spank_job *job, unsigned *taken)
+{
+	struct ll_spank_job other = {.id = 0};
+	const char *cards = ll_spank_record_value(&record->text, LL_SPANK_CARDS_NAME);
+	const char *half = ll_spank_record_value(&record->text, LL_SPANK_HALF_NAME);
+	char word[WORD_SIZE];
+	unsigned shards;
+	if (!cards || !half || ll_spank_cards_read(cards, &other) || sscanf(half, "%63s %u", word, &shards) != 2 ||
+	    strcmp(word, half_of(job)) != 0)
+		return;
+	for (size_t i = 0; i < job->card_count; i++) {
+		for (size_t j = 0; j < other.card_count; j++)
+			taken[i] += job->cards[i] == other.cards[j] ? shards : 0;
+	}
+}
+
+/* Slurm counts the shards of both halves as one number. */
+static int check_halves(const struct ll_spank_config *config, const struct ll_spank_job *job, struct ll_err *err)
+{
+	unsigned taken[LL_SPANK_CARDS] = {0};
+	const struct dirent *entry;
+	DIR *folder = opendir(config->folder);
+	while (folder && (entry = readdir(folder))) {
+		char *end;
+		struct ll_spank_record record;
+		uint32_t id = (uint32_t)strtoul(entry->d_name, &end, 10);
+		if (end == entry->d_name || *end || id == job->id)
+			continue;
+		if (ll_spank_record_read(config, id, &record, NULL) == 0 && is_there(&record))
+			add_taken(&record, job, taken);
+		ll_strbuf_fini(&record.text);
+	}
+	if (folder)
+		closedir(folder);
+	for (size_t i = 0; i < job->card_count; i++) {
+		if (taken[i] + job->shards > job->of_shards)
+			return ll_err_set(
+			    err, -EDQUOT,
+			    "card %u has %u shards for jobs that %s, and others have %u of them: %u more do not fit",
+			    job->cards[i], job->of_shards, job->borrows ? "borrow" : "do not borrow", taken[i],
+			    job->shards);
+	}
+	return 0;
+}
+
 int ll_spank_start(const struct ll_spank_config *config, const struct ll_spank_job *job,
 		   const struct ll_spank_options *options, struct ll_spank_record *ret_record,
 		   enum ll_spank_blame *ret_blame, struct ll_err *err)
 {
 	uint64_t until_ns = ll_now_ns() + LL_CLIENT_RETURN_NS;
-	int rc;
 	*ret_record = (struct ll_spank_record){.text = LL_STRBUF_INIT};
+	*ret_blame = LL_SPANK_JOB;
+	int rc = config->shards && job->of_shards ? check_halves(config, job, err) : 0;
+	if (rc)
+		return rc;
 	while ((rc = start_once(config, job, options, ret_record, ret_blame, err)) &&
 	       (rc == -EAGAIN || ll_client_is_lost(rc)) && ll_now_ns() < until_ns) {
 		ll_strbuf_reset(&ret_record->text);
@@ -488,13 +582,6 @@ bool ll_spank_is_bound(const struct ll_spank_record *record)
 	return ll_cgroup_read_slurm_job(record->pid, its, sizeof its) == 0 && strcmp(own, its) == 0;
 }
 
-static bool is_there(const struct ll_spank_record *record)
-{
-	struct ll_process_stat stat;
-	return record->pid && ll_process_stat_of(record->pid, &stat) == 0 && !stat.is_dead &&
-	       stat.start_ticks == record->start_ticks;
-}
-
 void ll_spank_end(const struct ll_spank_record *record)
 {
 	LL_SCOPE_CLOSE int fd = record->pid ? ll_process_open(record->pid) : -1;
@@ -559,6 +646,30 @@ int ll_spank_record_write(const struct ll_spank_config *config, uint32_t job, co
 	if (fd < 0 || text.failed || write(fd, text.buf, text.length) != (ssize_t)text.length || rename(made, path) < 0)
 		return ll_err_set(err, errno ? -errno : -ENOMEM, "%s: %s", path, strerror(errno));
 	return 0;
+}
+
+int ll_spank_lock(const struct ll_spank_config *config, struct ll_err *err)
+{
+	if (mkdir(config->folder, MODE_PRIVATE) < 0 && errno != EEXIST)
+		return ll_err_set(err, -errno, "%s: %s", config->folder, strerror(errno));
+	int fd = open(config->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX) < 0) {
+		ll_err_set(err, -errno, "%s: %s", config->folder, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -ENOLCK;
+	}
+	return fd;
+}
+
+const char *ll_spank_record_value(const struct ll_strbuf *text, const char *name)
+{
+	size_t length = strlen(name);
+	for (const char *at = text->buf; at < text->buf + text->length; at += strlen(at) + 1) {
+		if (strncmp(at, name, length) == 0 && at[length] == '=')
+			return at + length + 1;
+	}
+	return NULL;
 }
 
 void ll_spank_record_remove(const struct ll_spank_config *config, uint32_t job)

@@ -107,7 +107,20 @@ static int find_node(const char *nodes, const char *node)
 	return at;
 }
 
-static int ask_job(const char *node, struct ll_spank_job *job, const char *node_gres, struct ll_err *err)
+/* names: with commas between. */
+static bool is_among(const char *names, const char *name)
+{
+	size_t length = name ? strlen(name) : 0;
+	for (const char *at = names; at && length; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int ask_job(const struct ll_spank_config *config, const char *node, struct ll_spank_job *job,
+		   const char *node_gres, struct ll_err *err)
 {
 	job_info_msg_t *answer = NULL;
 	int rc = -ESRCH;
@@ -122,13 +135,17 @@ static int ask_job(const char *node, struct ll_spank_job *job, const char *node_
 		    (uint32_t)at < info->gres_detail_cnt && info->gres_detail_str[at] ? info->gres_detail_str[at] : "";
 		snprintf(job->account, sizeof job->account, "%s", info->account ? info->account : "");
 		rc = ll_spank_part_read(gres, node_gres, job, err);
+		job->borrows = job->of_shards &&
+			       (is_among(config->borrow, info->qos) || is_among(config->borrow, info->partition));
+		job->of_shards = job->of_shards && config->shards ? config->shards : job->of_shards;
 		break;
 	}
 	slurm_free_job_info_msg(answer);
 	return rc == -ESRCH ? ll_err_set(err, rc, "slurmctld has no job %u on %s", job->id, node) : rc;
 }
 
-int ll_spank_part_ask(const char *node, struct ll_spank_job *job, struct ll_err *err)
+int ll_spank_part_ask(const struct ll_spank_config *config, const char *node, struct ll_spank_job *job,
+		      struct ll_err *err)
 {
 	char name[LL_SPANK_NAME];
 	node_info_msg_t *answer = NULL;
@@ -138,7 +155,7 @@ int ll_spank_part_ask(const char *node, struct ll_spank_job *job, struct ll_err 
 	if (slurm_load_node_single(&answer, name, 0))
 		return ll_err_set(err, -EIO, "slurmctld does not tell node %s: %s", node, slurm_strerror(errno));
 	const char *gres = answer->record_count && answer->node_array[0].gres ? answer->node_array[0].gres : "";
-	int rc = ask_job(node, job, gres, err);
+	int rc = ask_job(config, node, job, gres, err);
 	slurm_free_node_info_msg(answer);
 	return rc;
 }

@@ -24,6 +24,8 @@ struct ll_spank_config {
 	const char *program; /* loadline=: path of the program; /usr/bin/loadline */
 	const char *folder;  /* state=: folder of root's that is empty after a boot; /run/loadline-slurm */
 	char sim[PATH_MAX]; /* sim=: folder of the simulated world, in which %n is the node's name; empty: real cards */
+	unsigned shards;    /* shards=: of a card, however many the node counts; 0: as many as the node counts */
+	const char *borrow; /* borrow=: QOS and partitions, with commas between, whose jobs borrow; NULL: none */
 };
 
 /* Reads the words. node: the name of the node; NULL: not known here. -EINVAL: an unknown word. */
@@ -51,6 +53,7 @@ struct ll_spank_job {
 	unsigned cards[LL_SPANK_CARDS]; /* numbers, as in SLURM_JOB_GPUS */
 	size_t card_count;              /* 0: the job has no card */
 	unsigned shards, of_shards;     /* its part of each card; of_shards 0: it has the cards whole */
+	bool borrows;                   /* what others do not use of it */
 	char account[LL_SPANK_NAME];    /* empty: none */
 };
 
@@ -65,8 +68,9 @@ int ll_spank_cards_read(const char *text, struct ll_spank_job *job);
  */
 int ll_spank_part_read(const char *job_gres, const char *node_gres, struct ll_spank_job *job, struct ll_err *err);
 
-/* Asks slurmctld for the account and the part (two requests). */
-int ll_spank_part_ask(const char *node, struct ll_spank_job *job, struct ll_err *err);
+/* Asks slurmctld for the account and the part, and whether the job borrows (two requests). */
+int ll_spank_part_ask(const struct ll_spank_config *config, const char *node, struct ll_spank_job *job,
+		      struct ll_err *err);
 
 /* ---- the job in loadlined ---- */
 
@@ -77,10 +81,15 @@ struct ll_spank_record {
 	struct ll_strbuf text; /* NAME=VALUE for each variable of a task, each ended by a NUL; or why it is refused */
 };
 
-/* Two of these are not for the task: the job's cards on this node, as Slurm numbers them, and their UUIDs in the same
- * order. */
+/* Three of these are not for the task: the job's cards on this node, as Slurm numbers them, their UUIDs in the same
+ * order, and what the job has of each: "own 4" or "lent 4", in shards. */
 #define LL_SPANK_CARDS_NAME "SPANK_LOADLINE_CARDS"
 #define LL_SPANK_UUIDS_NAME "SPANK_LOADLINE_UUIDS"
+#define LL_SPANK_HALF_NAME "SPANK_LOADLINE_HALF"
+
+/* Where jobs borrow, so much of a card's memory is nobody's part: contexts of borrowers that sleep stay there, some 530
+ * MiB each on an H200, where it is 4.4 GiB. */
+enum { LL_SPANK_KEPT_OF = 32 };
 
 /* LL_SPANK_NODE: what the error is about is the node: it is to be drained, and the job may run elsewhere. LL_SPANK_JOB:
  * the job asks for what it cannot have. */
@@ -90,6 +99,9 @@ enum ll_spank_blame { LL_SPANK_NODE, LL_SPANK_JOB };
  * Makes the job in loadlined: starts `loadline run` with its limits as the job's user, which becomes a process that
  * sleeps. The job lasts as long as this process, and those that Slurm starts in it. If loadlined ends meanwhile, the
  * next one is waited for, up to 10 s. text of *ret_record is freed by the caller.
+ *
+ * With shards=, jobs that do not borrow have at most so many shards of a card together, and those that borrow as many
+ * again: a job beyond is refused. The caller holds the lock until the record is written.
  */
 int ll_spank_start(const struct ll_spank_config *config, const struct ll_spank_job *job,
 		   const struct ll_spank_options *options, struct ll_spank_record *ret_record,
@@ -106,6 +118,12 @@ bool ll_spank_is_bound(const struct ll_spank_record *record);
 void ll_spank_end(const struct ll_spank_record *record);
 
 /* ---- what is kept ---- */
+
+/* Returns a file that is locked until it is closed: another prolog of the node waits for it. -errno. */
+int ll_spank_lock(const struct ll_spank_config *config, struct ll_err *err);
+
+/* Returns the value of a variable of the record's text; NULL: it has none. */
+const char *ll_spank_record_value(const struct ll_strbuf *text, const char *name);
 
 /* -ENOENT: there is none, because no hook has made the job. */
 int ll_spank_record_read(const struct ll_spank_config *config, uint32_t job, struct ll_spank_record *ret_record,

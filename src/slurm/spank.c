@@ -36,6 +36,7 @@ int ll_spank_config_read(int count, char *const *words, const char *node, struct
 	*ret_config = (struct ll_spank_config){.program = "/usr/bin/loadline", .folder = "/run/loadline-slurm"};
 	for (int i = 0; i < count; i++) {
 		const char *word = words[i], *value = strchr(word, '=');
+		char rest;
 		int rc = value && value[1] ? 0 : -EINVAL;
 		if (!rc && strncmp(word, "loadline=", sizeof "loadline=" - 1) == 0)
 			ret_config->program = value + 1;
@@ -43,11 +44,16 @@ int ll_spank_config_read(int count, char *const *words, const char *node, struct
 			ret_config->folder = value + 1;
 		else if (!rc && strncmp(word, "sim=", sizeof "sim=" - 1) == 0)
 			rc = copy_folder(value + 1, node, ret_config->sim);
-		else
+		else if (!rc && strncmp(word, "borrow=", sizeof "borrow=" - 1) == 0)
+			ret_config->borrow = value + 1;
+		else if (rc || sscanf(word, "shards=%u%c", &ret_config->shards, &rest) != 1 || !ret_config->shards)
 			rc = -EINVAL;
 		if (rc)
-			return ll_err_set(err, rc, "plugstack.conf: '%s': not loadline=, state= or sim=", word);
+			return ll_err_set(
+			    err, rc, "plugstack.conf: '%s': not loadline=, state=, sim=, shards= or borrow=", word);
 	}
+	if (ret_config->borrow && !ret_config->shards)
+		return ll_err_set(err, -EINVAL, "plugstack.conf: borrow= needs shards=");
 	return 0;
 }
 
@@ -173,7 +179,7 @@ static int make_job(const struct ll_spank_config *config, struct ll_spank_job *j
 		return ll_err_set(err, -EINVAL,
 				  "limits without a card: ask Slurm for one, as by --gres=shard:4 or --gres=gpu:1");
 	*ret_blame = LL_SPANK_NODE;
-	int rc = node ? ll_spank_part_ask(node, job, err) : ll_err_set(err, -EINVAL, "no SLURMD_NODENAME");
+	int rc = node ? ll_spank_part_ask(config, node, job, err) : ll_err_set(err, -EINVAL, "no SLURMD_NODENAME");
 	return rc ? rc : ll_spank_start(config, job, given, record, ret_blame, err);
 }
 
@@ -192,6 +198,9 @@ static int begin_job(spank_t spank, const struct ll_spank_config *config, struct
 	forget_job(config, job.id);
 	if (!job.card_count && !has_options(&given))
 		return 0;
+	LL_SCOPE_CLOSE int lock = config->shards ? ll_spank_lock(config, err) : -1;
+	if (config->shards && lock < 0)
+		return lock;
 	rc = make_job(config, &job, &given, &record, &blame, err);
 	if (rc && blame == LL_SPANK_JOB) {
 		slurm_info("loadline: job %u is refused: %s", job.id, err->text);
@@ -311,24 +320,14 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char **words)
 	return rc ? say_refused(&err) : 0;
 }
 
-/* Returns the value of a variable of the record; NULL: it has none. */
-static const char *find_value(const struct ll_strbuf *text, const char *name)
-{
-	size_t length = strlen(name);
-	for (const char *at = text->buf; at < text->buf + text->length; at += strlen(at) + 1) {
-		if (strncmp(at, name, length) == 0 && at[length] == '=')
-			return at + length + 1;
-	}
-	return NULL;
-}
-
 /* The step's cards by UUID: the numbers that Slurm gives it are those within its control group, where devices are
  * constrained, and those of the node elsewhere. A step may have fewer cards than its job. */
 static void name_cards(spank_t spank, const struct ll_strbuf *text, struct ll_strbuf *names)
 {
 	char numbers[LL_SPANK_NAME];
 	struct ll_spank_job job = {.id = 0}, step = {.id = 0};
-	const char *cards = find_value(text, LL_SPANK_CARDS_NAME), *uuids = find_value(text, LL_SPANK_UUIDS_NAME);
+	const char *cards = ll_spank_record_value(text, LL_SPANK_CARDS_NAME);
+	const char *uuids = ll_spank_record_value(text, LL_SPANK_UUIDS_NAME);
 	bool is_told = spank_getenv(spank, "SLURM_STEP_GPUS", numbers, sizeof numbers) == ESPANK_SUCCESS &&
 		       ll_spank_cards_read(numbers, &step) == 0 && cards && ll_spank_cards_read(cards, &job) == 0;
 	size_t found = 0;
@@ -343,7 +342,7 @@ static void name_cards(spank_t spank, const struct ll_strbuf *text, struct ll_st
 	}
 	if (!found || found < step.card_count) {
 		ll_strbuf_reset(names);
-		ll_strbuf_adds(names, find_value(text, LL_SPANK_UUIDS_NAME));
+		ll_strbuf_adds(names, ll_spank_record_value(text, LL_SPANK_UUIDS_NAME));
 	}
 }
 
@@ -371,7 +370,8 @@ int slurm_spank_task_init(spank_t spank, int count, char **words)
 		name[length] = '\0';
 		LL_SCOPE_STRBUF struct ll_strbuf joined = LL_STRBUF_INIT;
 		bool is_set = spank_getenv(spank, name, earlier, sizeof earlier) == ESPANK_SUCCESS && *earlier;
-		if (strcmp(name, LL_SPANK_CARDS_NAME) == 0 || strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
+		if (strcmp(name, LL_SPANK_CARDS_NAME) == 0 || strcmp(name, LL_SPANK_HALF_NAME) == 0 ||
+		    strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
 			continue;
 		if (strcmp(name, LL_SPANK_UUIDS_NAME) == 0) {
 			name_cards(spank, text, &joined);

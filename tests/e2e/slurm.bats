@@ -270,6 +270,57 @@ ended() {
 	scancel "$first" "$second"
 }
 
+# start_lending: the files of doc/slurm.md that lend, on a card of 800 MiB.
+start_lending() {
+	printf 'cards 1\ncard 0 memory 800M\ncard 0 sm 8\n' >"$T/scenario"
+	export LOADLINE_SIM_SCENARIO=$T/scenario
+	SHARDS=32 write_slurm n1
+	sed -i "s|\$| $(doc_file "plugstack.conf, lending" | sed -n 's/^required spank_loadline.so //p')|" "$T/etc/plugstack.conf"
+	sed -i "s/ OverSubscribe=YES//" "$SLURM_CONF" # two partitions of one node have it both, or none
+	doc_file "slurm.conf, lending" | sed "/^NodeName/d; s/Nodes=[^ ]*/Nodes=ALL/" >>"$SLURM_CONF"
+	start_written_slurm
+}
+
+# work NAME BYTES OPTION...: a job whose program uses so much memory all the time, and knows what must be in it.
+work() {
+	start_program "$1" srun --job-name="$1" "${@:3}" "$LOADLINE_BUILD/tests/e2e/evict_worker" --seconds 1000s --bytes "$2"
+}
+
+# number_of NAME: of the job.
+number_of() {
+	squeue -h -n "$1" -o %i
+}
+
+# is_away NAME: the memory of its program is not on the card.
+is_away() {
+	shows_on "$NODE" "has(\"claim\") and .tenant == \"slurm-$(number_of "$1")\" and .state == \"evicted\""
+}
+
+# ends_well NAME: every word of its memory is right.
+ends_well() {
+	scancel --signal=TERM "$(number_of "$1")"
+	finish "$1"
+	has "$1" 'select(.event == "end")' && ! has "$1" 'select(.event == "end" and .wrong != 0)'
+}
+
+@test "more shards than a card has: a job that borrows has what others leave idle, and sleeps when one of them asks for its memory" {
+	start_lending
+	run -1 srun -p lent --gres=shard:4 --ll-class=high true
+	[[ $output == *"the step is refused: --ll-class=high: a job that borrows is of class low"* ]]
+	work guest 300M -p lent --gres=shard:15
+	wait_for 60 has guest 'select(.event == "ready")'
+	shows_on "$NODE" 'has("claim") and .class == "low"'
+	# Not even its context, of 276 MiB, has room.
+	work owner 150M --gres=shard:16
+	wait_for 60 has owner 'select(.event == "ready")'
+	wait_for 60 is_away guest
+	run -1 srun --gres=shard:1 true
+	[[ $output == *"the step is refused: card 0 has 16 shards for jobs that do not borrow, and others have 16 of them: 1 more do not fit"* ]]
+	ends_well owner
+	wait_for 60 eval '! is_away guest'
+	ends_well guest
+}
+
 # has_used JOB: by loadline's accounts.
 has_used() {
 	on "$NODE" loadline --sim history --json --since 1h | jq -s -e "any(.[]; .name == \"slurm-$1\" and .gpu_seconds > 0)" >/dev/null

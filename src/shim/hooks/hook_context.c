@@ -17,6 +17,13 @@ static ll_cu_result note_context(ll_cu_result status, ll_cu_device device)
 	return status;
 }
 
+/* Others leave for a context of a tenant with a request, as for an allocation. */
+static bool wait_for_room(struct ll_context_change *change, unsigned *grants)
+{
+	return change->charge.bytes && ll_device_state_settings()->memory_request_bytes &&
+	       ll_residency_make_room(change->dev, change->charge.bytes, false, grants);
+}
+
 /* Returns whether a call that makes a context is passed to the driver unchanged. */
 static bool context_passes(void)
 {
@@ -37,7 +44,10 @@ static bool context_passes(void)
 		LL_CONTEXT_CHANGE(change, ll_context_begin(device));                                                   \
 		if (change.refusal)                                                                                    \
 			return change.refusal;                                                                         \
+		unsigned grants = 0;                                                                                   \
 		LL_CHARGED_CALL(status, change.dev, ll_real()->symbol args);                                           \
+		while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && wait_for_room(&change, &grants))                       \
+			status = ll_real()->symbol args;                                                               \
 		if (status == LL_CUDA_SUCCESS)                                                                         \
 			ll_context_made(&change, *ret_context);                                                        \
 		return change.refusal = note_context(status, device);                                                  \
@@ -98,7 +108,7 @@ GOVERNED_HOOK(cuCtxAttach, (struct ll_cu_context * *ret_context, unsigned int fl
 GOVERNED_HOOK(cuCtxDetach, (struct ll_cu_context * context), (context), ll_context_detach(context))
 GOVERNED_HOOK_UNLESS(context_passes, cuDevicePrimaryCtxRetain,
 		     (struct ll_cu_context * *ret_context, ll_cu_device device), (ret_context, device),
-		     note_context(ll_context_retain(ret_context, device), device))
+		     note_context(ll_context_retain(ret_context, device, wait_for_room), device))
 GOVERNED_HOOK_UNLESS(context_passes, cuGreenCtxCreate,
 		     (struct ll_cu_green_context * *ret_green, struct ll_cu_resource_desc *resources,
 		      ll_cu_device device, unsigned int flags),

@@ -398,7 +398,7 @@ static void note_primary(struct ll_context_change *change, struct ll_cu_context 
 	atomic_store(&primary->owner, context_owner(change->dev, context));
 }
 
-ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device)
+ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device, ll_context_wait *waits)
 {
 	bool is_active;
 	ll_cu_result asked = find_primary_state(device, &is_active);
@@ -413,7 +413,10 @@ ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device 
 		reserve_context(&change);
 	if (change.refusal)
 		return change.refusal;
+	unsigned grants = 0;
 	LL_CHARGED_CALL(status, change.dev, ll_real()->cuDevicePrimaryCtxRetain(ret_context, device));
+	while (status == LL_CUDA_ERROR_OUT_OF_MEMORY && waits(&change, &grants))
+		status = ll_real()->cuDevicePrimaryCtxRetain(ret_context, device);
 	if (status == LL_CUDA_SUCCESS)
 		note_primary(&change, *ret_context);
 	return change.refusal = status;

@@ -774,6 +774,10 @@ struct ll_context_change ll_context_begin(ll_cu_device device);
 void ll_context_made(struct ll_context_change *change, struct ll_cu_context *context);
 void ll_context_change_end(struct ll_context_change *change);
 
+/* The card has no memory for the context: returns whether others have left for it, so that the driver is to be asked
+ * again. *grants: 0 at its first call. */
+typedef bool ll_context_wait(struct ll_context_change *change, unsigned *grants);
+
 /* Does cuCtxDestroy and its variants. `destroy` is the driver's function. */
 ll_cu_result ll_context_destroy(struct ll_cu_context *context, ll_cu_result (*destroy)(struct ll_cu_context *));
 
@@ -783,7 +787,7 @@ ll_cu_result ll_context_detach(struct ll_cu_context *context);
 
 /* Do cuDevicePrimaryCtxRetain, -Release and -Reset for the card's primary context. release and reset are the driver's
  * functions. */
-ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device);
+ll_cu_result ll_context_retain(struct ll_cu_context **ret_context, ll_cu_device device, ll_context_wait *waits);
 ll_cu_result ll_context_release(ll_cu_device device, ll_cu_result (*release)(ll_cu_device));
 ll_cu_result ll_context_reset(ll_cu_device device, ll_cu_result (*reset)(ll_cu_device));
 
