@@ -95,7 +95,8 @@ static bool is_same_text(const char *a, const char *b)
 /* What the hook of one device says. */
 struct device_words {
 	const char *tenant, *cards, *resource;
-	bool is_part; /* of a card */
+	bool is_part;  /* of a card */
+	bool is_claim; /* each has a holder of its own; the words of two cuts of one size are the same */
 };
 
 static struct device_words read_words(const json_t *words, size_t from)
@@ -106,6 +107,7 @@ static struct device_words read_words(const json_t *words, size_t from)
 		device.tenant = is_word(words, at, LL_CDI_TENANT) ? value : device.tenant;
 		device.cards = is_word(words, at, LL_CDI_CARDS) ? value : device.cards;
 		device.resource = is_word(words, at, LL_CDI_RESOURCE) ? value : device.resource;
+		device.is_claim |= is_word(words, at, LL_CDI_HOLDER);
 		device.is_part |= is_word(words, at, LL_CDI_MEMORY) || is_word(words, at, LL_CDI_COMPUTE);
 	}
 	return device;
@@ -123,8 +125,7 @@ static bool is_repeated(const json_t *hooks, size_t index)
 /*
  * A container may name several devices, and is one job. The first hook makes it, with what all of them say; the others
  * do nothing. Returns whether this is the first. tenant: points into the configuration. -EINVAL: two tenants, or a part
- * of a card and something else. A device that is named twice is one: a kubelet that was started again names a claim's
- * so.
+ * of a card and something else. A claim that is named twice is one: a kubelet that was started again does so.
  */
 static int merge_devices(const json_t *config, const struct hook_args *own, const char **ret_tenant,
 			 struct ll_strbuf *cards, bool *ret_is_first, struct ll_err *err)
@@ -137,9 +138,11 @@ static int merge_devices(const json_t *config, const struct hook_args *own, cons
 	for (size_t i = 0; i < json_array_size(hooks); i++) {
 		const json_t *words = json_object_get(json_array_get(hooks, i), "args");
 		size_t from = find_options(words);
-		if (!from || is_repeated(hooks, i))
+		if (!from)
 			continue;
 		struct device_words its = read_words(words, from);
+		if (its.is_claim && is_repeated(hooks, i))
+			continue;
 		if (!is_any)
 			*ret_is_first = is_same_text(its.tenant, own->tenant) && is_same_text(its.cards, own->cards);
 		else if (first.is_part || its.is_part || !is_same_text(first.resource, its.resource))
