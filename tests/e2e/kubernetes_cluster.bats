@@ -28,12 +28,7 @@ begin() {
 	for program in cluster/{kube-apiserver,kube-controller-manager,kube-scheduler,kubelet,kubectl,etcd} bin/containerd; do
 		[ -x "$KUBE/$program" ] || skip "no $program in $KUBE: the head of kubernetes_cluster.bats says where it is from"
 	done
-	check_node
-	config_file
-	scenario "cards 2"
-	open_world
-	start_loadlined
-	make_images
+	start_machine
 	start_cluster
 	kube create namespace research
 	kube create namespace prod

@@ -107,6 +107,16 @@ check_node() {
 	! ldd "$LOADLINE_BUILD/src/monitor/loadline-inside" >/dev/null 2>&1 || skip "this build has no static programs"
 }
 
+# start_machine: loadlined, whose configuration is standard input, its sensor, two cards, and the images of a node.
+start_machine() {
+	check_node
+	config_file
+	scenario "cards 2"
+	open_world
+	start_loadlined
+	make_images
+}
+
 # image NAME ENTRYPOINT FOLDER: an image of one layer.
 image() {
 	tar -C "$3" -cf "$T/layer.tar" .

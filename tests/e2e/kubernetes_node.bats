@@ -19,12 +19,7 @@ start_node_plugin() {
 begin() {
 	[ "$(id -u)" -eq 0 ] || skip "a kubelet is root's"
 	[ -x "$NODE_BIN/kubelet" ] || skip "no kubelet in $NODE_BIN: tools/get_kubelet makes one"
-	check_node
-	config_file
-	scenario "cards 2"
-	open_world
-	start_loadlined
-	make_images
+	start_machine
 	start_node "$NODE_BIN"
 	describe_node
 	start_node_plugin

@@ -312,8 +312,8 @@ static int hold_claim(const char *path, pid_t pid, bool *ret_is_held, struct ll_
 /* The sensor tells the cards, so that the driver need not be opened, which takes some 100 ms. */
 static int open_cards(struct ll_client *client, struct ll_driver **ret_driver, struct ll_err *err)
 {
-	const char *sim_folder = ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL;
-	return ll_sensed_cards_ask(client, 0, sim_folder, ret_driver) ? ll_driver_open(ret_driver, err) : 0;
+	return ll_sensed_cards_ask(client, 0, ll_sim_entered_folder(), ret_driver) ? ll_driver_open(ret_driver, err)
+										   : 0;
 }
 
 static int bind_cards(struct ll_run_talk *talk, struct ll_run_settings *settings, const struct ll_driver *driver,
@@ -403,7 +403,7 @@ static int check_fence(pid_t pid, struct ll_err *err)
 /* The caller closes the client in each case. */
 static int reach_system(struct ll_place *ret_place, struct ll_client *client, struct ll_err *err)
 {
-	int rc = ll_place_of_system(ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL, ret_place);
+	int rc = ll_place_of_system(ll_sim_entered_folder(), ret_place);
 	*client = (struct ll_client){.fd = -1};
 	if (!rc)
 		rc = ll_client_open(client, ret_place, LL_CLIENT_COMMAND(LOADLINE_VERSION),

@@ -243,7 +243,7 @@ int ll_sensed_cards_ask(struct ll_client *client, int fault, const char *sim_fol
 static int open_sensed(int fault, struct ll_driver **ret_driver)
 {
 	struct ll_daemon_view view;
-	const char *sim_folder = ll_sim_is_entered() ? getenv("LOADLINE_SIM_DIR") : NULL;
+	const char *sim_folder = ll_sim_entered_folder();
 	ll_daemon_view_init(&view, sim_folder);
 	int rc = make_driver(&view.sensed, fault, sim_folder, ret_driver);
 	ll_daemon_view_fini(&view);

@@ -92,7 +92,7 @@ int ll_sensed_cards_ask(struct ll_client *client, int fault, const char *sim_fol
 /* Opens the driver; if that fails, the sensor's list of the cards. Errors are the driver's. */
 int ll_cards_open(int fault, struct ll_driver **ret_driver, struct ll_err *err);
 
-/* The sensor's list, if this process can open each card of it: to open the driver takes some 200 ms of a processor.
+/* The sensor's list, if this process can open each card of it: to open the driver takes 24 ms of a processor (H200).
  * Otherwise as ll_cards_open with 0. */
 int ll_cards_open_listed(struct ll_driver **ret_driver, struct ll_err *err);
 

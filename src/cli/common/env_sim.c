@@ -50,6 +50,11 @@ bool ll_sim_is_entered(void)
 	return is_entered;
 }
 
+const char *ll_sim_entered_folder(void)
+{
+	return is_entered ? getenv("LOADLINE_SIM_DIR") : NULL;
+}
+
 static int find_simulator(char ret_folder[PATH_MAX], struct ll_err *err)
 {
 	char own[PATH_MAX];

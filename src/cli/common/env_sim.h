@@ -20,6 +20,9 @@ struct ll_strbuf;
 /* This process was started with --sim. */
 bool ll_sim_is_entered(void);
 
+/* The folder of the simulated world then; NULL: the real cards. */
+const char *ll_sim_entered_folder(void);
+
 /*
  * Sets the environment and executes this program again with the same argv; then it does not return. Returns 0 if the
  * environment was set already. scenario: a file, the name of a file in the simulator's folder scenarios/, or "" for the
