@@ -89,10 +89,10 @@ int ll_terminal_say(int process_fd, const char *text)
 
 /*
  * Waits between attempts to reach a daemon. The first attempt after the end of a connection is made at once. RETRY_MIN:
- * a started daemon serves within some milliseconds. RETRY_MAX: errors that last are a full table of descriptors, a
- * removed program, or a name that another user has bound.
+ * a started daemon serves within some milliseconds. RETRY_MAX: the system's daemon may be away for long, and its next
+ * one gives nobody a place before the monitors have come (daemon/queue/admission.c).
  */
-enum { RETRY_MIN_MS = 2, RETRY_MAX_MS = 2000, JITTER_MS = 3, ASK_MS = 1000 };
+enum { RETRY_MIN_MS = 2, RETRY_MAX_MS = 250, JITTER_MS = 3, ASK_MS = 1000 };
 
 /* How long an attempt waits in the queue of the connections, while the monitor sees no end of its job. */
 enum { REACH_MS = 100 };

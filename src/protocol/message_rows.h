@@ -463,6 +463,7 @@ struct ll_message_sense_card {
 	/* Of SENSED: the last fault that the driver has reported (Xid), its age, and the number of faults. 0: none */
 	uint64_t xid, xid_age_ns, xids;
 	uint64_t energy_mj; /* the card's counter, since the driver was loaded; 0: unknown, and of a slice */
+	uint64_t sm_count;  /* 0: unknown */
 };
 
 /* When a process last had work on its card, as far as the use of the whole card tells. The driver does not tell

@@ -349,6 +349,7 @@ static int give_card(const struct look *look)
 	row->slice = card->is_mig ? (int32_t)card->slice : -1;
 	row->memory_bytes = card->memory_bytes;
 	row->usable_bytes = card->usable_bytes;
+	row->sm_count = card->sm_count;
 	row->used_bytes = memory.used_bytes;
 	row->numa_node = ll_card_numa_node(card);
 	row->energy_mj = is_lost ? 0 : read_energy_mj(card);

@@ -311,6 +311,7 @@ load queue_helper
 	run_as "$FIRST" second --cards 1 --time 1h
 	wait_for 60 says second "is number 1 in the queue"
 	stop service KILL
+	sleep 5 # the monitor of the first job tries rarely by now, and the second command twice a second
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 60 queue '[.[].queued | [.state, .card_count]] | sort == [["running", 4], ["waiting", 1]]'
 	[ ! -s "$T/second.out" ]
@@ -452,7 +453,7 @@ saved() {
 	start_queue
 	kill -STOP "$(pid_of service)"
 	run_as "$FIRST" first --cards 2 --time 2h
-	sleep 1
+	wait_for 60 says first "waits for a place in the queue, which loadlined does not give yet"
 	stop service KILL
 	start_program service "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --config "$T/conf"
 	wait_for 60 grep -q "cards=GPU-.*,GPU-" "$T/first.out"

@@ -207,6 +207,7 @@ static struct ll_card card_of(const struct ll_message_sense_card *row, int fault
 	struct ll_card card = {
 	    .index = row->index,
 	    .slice = row->slice < 0 ? 0 : (unsigned)row->slice,
+	    .sm_count = (unsigned)row->sm_count,
 	    .memory_bytes = row->memory_bytes,
 	    .usable_bytes = row->usable_bytes,
 	    .is_mig = row->slice >= 0,
@@ -275,20 +276,21 @@ static bool can_open(const struct ll_card *card)
 	return fd >= 0;
 }
 
-static bool can_open_all(const struct ll_driver *driver)
+/* Whether the list tells what NVML would tell. A sensor of an earlier version does not know the SMs. */
+static bool is_enough(const struct ll_driver *driver)
 {
 	const struct ll_card *cards;
 	size_t count = ll_driver_cards(driver, &cards);
-	bool can = true;
-	for (size_t i = 0; can && i < count && !ll_driver_sim_folder(driver); i++)
-		can = can_open(&cards[i]);
-	return can;
+	bool is_enough = true;
+	for (size_t i = 0; is_enough && i < count; i++)
+		is_enough = cards[i].sm_count && (ll_driver_sim_folder(driver) || can_open(&cards[i]));
+	return is_enough;
 }
 
 int ll_cards_open_listed(struct ll_driver **ret_driver, struct ll_err *err)
 {
 	if (open_sensed(0, ret_driver) == 0) {
-		if (can_open_all(*ret_driver))
+		if (is_enough(*ret_driver))
 			return 0;
 		ll_driver_close(*ret_driver);
 	}

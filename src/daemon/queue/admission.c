@@ -22,6 +22,9 @@ enum { LOOK_MS = 1000, LOOK_REST = 4 };
 #define TELL_NS (10 * LL_NS_PER_S)
 #define REGISTER_NS (10 * LL_NS_PER_S)
 #define SENSOR_NS (6 * LL_NS_PER_S) /* it reports each 5 s */
+/* The monitors of running jobs try to reach a new loadlined each 0.25 s. Until they have, it may not know which cards are
+ * taken: the stored state lacks what came just before a kill, and there may be none. */
+#define MONITORS_NS LL_NS_PER_S
 /* An estimate is sent again if it has changed by more than this. */
 #define ESTIMATE_S 60
 
@@ -421,7 +424,8 @@ static void look_at_queue(struct ll_admission *admission)
 	ll_lending_settle(admission, now_ns);
 	if (ll_queue_plan(&admission->queue, now_ns))
 		return; /* no memory: the next look tries again */
-	if (!ll_admission_former_holds(admission, now_ns)) {
+	bool holds = ll_admission_former_holds(admission, now_ns);
+	if (!holds && now_ns - admission->server->born_ns >= MONITORS_NS) {
 		start_due(admission, now_ns);
 		ll_lending_lend(admission, now_ns);
 		refuse_waiting(admission, true, -EAGAIN, "no place is free now");
