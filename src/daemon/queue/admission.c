@@ -22,8 +22,8 @@ enum { LOOK_MS = 1000, LOOK_REST = 4 };
 #define TELL_NS (10 * LL_NS_PER_S)
 #define REGISTER_NS (10 * LL_NS_PER_S)
 #define SENSOR_NS (6 * LL_NS_PER_S) /* it reports each 5 s */
-/* The monitors of running jobs try to reach a new loadlined each 0.25 s. Until they have, it may not know which cards are
- * taken: the stored state lacks what came just before a kill, and there may be none. */
+/* The monitors of running jobs try to reach a new loadlined each 0.25 s. Until they have, it may not know which cards
+ * are taken: the stored state lacks what came just before a kill, and there may be none. */
 #define MONITORS_NS LL_NS_PER_S
 /* An estimate is sent again if it has changed by more than this. */
 #define ESTIMATE_S 60
