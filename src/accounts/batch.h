@@ -24,7 +24,7 @@
 
 #include "accounts/history.h"
 
-enum { LL_USE_TENANT_SIZE = 64, LL_USE_JOB_SIZE = 28, LL_USE_PROJECT_SIZE = 64, LL_USE_CARD_SIZE = 96 };
+enum { LL_USE_TENANT_SIZE = 64, LL_USE_PROJECT_SIZE = 64, LL_USE_CARD_SIZE = 96 };
 
 /* At most so many rows are kept while the database cannot be written: about 6 MiB. */
 enum { LL_USE_BATCH_ROWS = 16384 };
@@ -70,7 +70,7 @@ struct ll_use_batch {
 	struct ll_use_counter *counters;
 	size_t row_count, counter_count;
 	size_t row_room, counter_room;
-	/* Jobs that have ended, and statuses that came later. */
+	/* Jobs that have ended, or that run, and statuses that came later. */
 	struct ll_past_job *past;
 	struct ll_past_status *statuses;
 	size_t past_count, status_count;
@@ -84,7 +84,7 @@ int ll_use_batch_add(struct ll_use_batch *batch, const struct ll_use_key *key, c
 /* Replaces the counter of that job and card, or adds it. -ENOMEM. */
 int ll_use_batch_count(struct ll_use_batch *batch, const struct ll_use_counter *counter);
 
-/* Adds a job that has ended. -ENOSPC: the batch has LL_USE_BATCH_ROWS of them already. -ENOMEM. */
+/* Adds a job that has ended, or that runs. -ENOSPC: the batch has LL_USE_BATCH_ROWS of them already. -ENOMEM. */
 int ll_use_batch_end(struct ll_use_batch *batch, const struct ll_past_job *job);
 
 /* Adds the status of a job that has ended, to the job if that is in the batch. -ENOSPC, -ENOMEM, as above. */

@@ -89,7 +89,7 @@ static int add_late_columns(sqlite3 *sqlite)
 	    {"counter", "borrowed_ns", "INTEGER"}, {"counter", "borrowed_unit_ms", "INTEGER"},
 	    {"job", "borrowed_ns", "INTEGER"},     {"job", "borrowed_byte_s", "REAL"},
 	    {"job", "recalls", "INTEGER"},         {"job", "slept_ns", "INTEGER"},
-	    {"job", "lendable_ns", "INTEGER"},
+	    {"job", "lendable_ns", "INTEGER"},     {"job", "job", "TEXT"},
 	};
 	int code = SQLITE_OK;
 	for (size_t i = 0; i < sizeof columns / sizeof *columns && code == SQLITE_OK; i++) {
@@ -322,12 +322,41 @@ int ll_use_database_read_counters(struct ll_use_database *database, struct ll_us
 	return rc;
 }
 
+int ll_use_database_read_former(struct ll_use_database *database, struct ll_use_former *ret_former, struct ll_err *err)
+{
+	struct ll_use_former former = {0};
+	sqlite3 *sqlite = database->sqlite;
+	int code = ll_sqlite_number(sqlite, "SELECT ifnull(max(id), 0) FROM job WHERE ended = 0", &former.last_row);
+	if (code == SQLITE_OK)
+		code = ll_sqlite_number(sqlite, "SELECT ifnull(max(stored), 0) FROM counter", &former.last_s);
+	if (code != SQLITE_OK)
+		return ll_sqlite_fail(sqlite, code, sqlite3_db_filename(sqlite, "main"), err);
+	*ret_former = former;
+	return 0;
+}
+
+int ll_use_database_end_former(struct ll_use_database *database, const struct ll_use_former *former, struct ll_err *err)
+{
+	char text[640];
+	/* The hour of a use is the hour's beginning. */
+	snprintf(text, sizeof text,
+		 "UPDATE job SET how = %d, why = 'no loadlined saw its end', ended = max(began, %lld),"
+		 "(used_ns, memory_byte_s, borrowed_ns, borrowed_byte_s) = (SELECT ifnull(sum(used_ns), 0),"
+		 "ifnull(sum(memory_byte_s), 0), sum(borrowed_ns), sum(borrowed_byte_s) FROM use "
+		 "WHERE use.job = job.job AND hour > job.began - 3600) WHERE ended = 0 AND id <= %lld",
+		 LL_PAST_ENDED, (long long)former->last_s, (long long)former->last_row);
+	int code = sqlite3_exec(database->sqlite, text, NULL, NULL, NULL);
+	return code == SQLITE_OK
+		   ? 0
+		   : ll_sqlite_fail(database->sqlite, code, sqlite3_db_filename(database->sqlite, "main"), err);
+}
+
 int ll_use_database_forget(struct ll_use_database *database, int64_t before_s, struct ll_err *err)
 {
 	char text[200];
 	snprintf(text, sizeof text,
 		 "DELETE FROM use WHERE hour < %lld; DELETE FROM counter WHERE stored < %lld;"
-		 "DELETE FROM job WHERE ended < %lld",
+		 "DELETE FROM job WHERE ended < %lld AND ended > 0",
 		 (long long)before_s, (long long)before_s, (long long)before_s);
 	int code = sqlite3_exec(database->sqlite, text, NULL, NULL, NULL);
 	return code == SQLITE_OK

@@ -46,6 +46,18 @@ int ll_use_database_write(struct ll_use_database *database, const struct ll_use_
 /* Reads the counters of all jobs that had not ended. The caller frees the batch, whose rows are empty. */
 int ll_use_database_read_counters(struct ll_use_database *database, struct ll_use_batch *ret_batch, struct ll_err *err);
 
+/* The jobs that ran when the former loadlined wrote last. */
+struct ll_use_former {
+	int64_t last_row; /* of the table of jobs; 0: no job ran */
+	int64_t last_s;   /* when it wrote last, in seconds since 1970; 0: no such job was on a card */
+};
+
+int ll_use_database_read_former(struct ll_use_database *database, struct ll_use_former *ret_former, struct ll_err *err);
+
+/* Those of them that have not been written since have ended, at an unknown moment after that. */
+int ll_use_database_end_former(struct ll_use_database *database, const struct ll_use_former *former,
+			       struct ll_err *err);
+
 /* Removes rows of hours and jobs before that time, and counters that were stored before it. */
 int ll_use_database_forget(struct ll_use_database *database, int64_t before_s, struct ll_err *err);
 

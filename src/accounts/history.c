@@ -20,7 +20,7 @@ static const char schema[] =
     "asked_compute INTEGER NOT NULL, asked_time_ns INTEGER NOT NULL, class INTEGER NOT NULL,"
     "used_ns INTEGER NOT NULL, memory_byte_s REAL NOT NULL, how INTEGER NOT NULL, status INTEGER NOT NULL,"
     "by_uid INTEGER NOT NULL, why TEXT NOT NULL,"
-    "borrowed_ns INTEGER, borrowed_byte_s REAL, recalls INTEGER, slept_ns INTEGER, lendable_ns INTEGER);"
+    "borrowed_ns INTEGER, borrowed_byte_s REAL, recalls INTEGER, slept_ns INTEGER, lendable_ns INTEGER, job TEXT);"
     "CREATE INDEX IF NOT EXISTS job_number ON job (number, uid);"
     "CREATE INDEX IF NOT EXISTS job_ended ON job (ended);"
     "CREATE INDEX IF NOT EXISTS job_uid ON job (uid, ended);"
@@ -37,8 +37,11 @@ static const char schema[] =
 #define LATE_COLUMNS "borrowed_ns, borrowed_byte_s, recalls, slept_ns, lendable_ns"
 
 static const char add_job[] =
-    "INSERT INTO job (" COLUMNS "," LATE_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
-    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)";
+    "INSERT INTO job (" COLUMNS "," LATE_COLUMNS ", job) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
+    "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)";
+/* What was there while the job ran. */
+static const char end_running[] = "DELETE FROM job WHERE ended = 0 AND id < last_insert_rowid() AND (job = ?1 OR "
+				  "(number = ?2 AND uid = ?3))";
 /* ?3: LL_PAST_ENDED, as which the job is there. */
 static const char set_status[] = "UPDATE job SET how = ?4, status = ?5 WHERE how = ?3 AND id = (SELECT max(id) FROM "
 				 "job WHERE number = ?1 AND uid = ?2)";
@@ -54,6 +57,14 @@ int ll_history_make(sqlite3 *sqlite)
 }
 
 /* ---- write ---- */
+
+static int remove_running(sqlite3_stmt *statement, const struct ll_past_job *job)
+{
+	int bound = ll_sqlite_bind_text(statement, 1, job->job);
+	bound |= ll_sqlite_bind_number(statement, 2, job->number);
+	bound |= ll_sqlite_bind_number(statement, 3, job->uid);
+	return ll_sqlite_run_once(statement, bound);
+}
 
 static int write_job(sqlite3_stmt *statement, const struct ll_past_job *job)
 {
@@ -83,18 +94,24 @@ static int write_job(sqlite3_stmt *statement, const struct ll_past_job *job)
 	code |= ll_sqlite_bind_number(statement, 24, job->recalls);
 	code |= ll_sqlite_bind_number(statement, 25, job->slept_ns);
 	code |= ll_sqlite_bind_number(statement, 26, job->lendable_ns);
+	code |= ll_sqlite_bind_text(statement, 27, job->job);
 	return ll_sqlite_run_once(statement, code);
 }
 
 int ll_history_write(sqlite3 *sqlite, const struct ll_past_job *jobs, size_t count,
 		     const struct ll_past_status *statuses, size_t status_count)
 {
-	sqlite3_stmt *add = NULL, *set = NULL;
+	sqlite3_stmt *add = NULL, *end = NULL, *set = NULL;
 	int code = sqlite3_prepare_v2(sqlite, add_job, -1, &add, NULL);
 	if (code == SQLITE_OK)
+		code = sqlite3_prepare_v2(sqlite, end_running, -1, &end, NULL);
+	if (code == SQLITE_OK)
 		code = sqlite3_prepare_v2(sqlite, set_status, -1, &set, NULL);
-	for (size_t i = 0; i < count && code == SQLITE_OK; i++)
+	for (size_t i = 0; i < count && code == SQLITE_OK; i++) {
 		code = write_job(add, &jobs[i]);
+		if (code == SQLITE_OK)
+			code = remove_running(end, &jobs[i]);
+	}
 	for (size_t i = 0; i < status_count && code == SQLITE_OK; i++) {
 		int bound = ll_sqlite_bind_number(set, 1, statuses[i].number);
 		bound |= ll_sqlite_bind_number(set, 2, statuses[i].uid);
@@ -104,6 +121,7 @@ int ll_history_write(sqlite3 *sqlite, const struct ll_past_job *jobs, size_t cou
 		code = ll_sqlite_run_once(set, bound);
 	}
 	sqlite3_finalize(add);
+	sqlite3_finalize(end);
 	sqlite3_finalize(set);
 	return code;
 }
@@ -164,7 +182,7 @@ int ll_history_prepare(sqlite3 *sqlite, const struct ll_history_query *query, sq
 	if (code != SQLITE_OK)
 		return code;
 	sqlite3_stmt *statement = *ret_statement;
-	code = sqlite3_bind_int64(statement, 1, query->since_s);
+	code = sqlite3_bind_int64(statement, 1, query->since_s > 0 ? query->since_s : 1);
 	code |= sqlite3_bind_int64(statement, 2, query->until_s);
 	code |= query->has_uid ? sqlite3_bind_int64(statement, 3, query->uid) : SQLITE_OK;
 	code |= query->tenant ? ll_sqlite_bind_text(statement, 4, query->tenant) : SQLITE_OK;

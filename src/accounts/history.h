@@ -2,6 +2,9 @@
  * history.h - the jobs that have ended, in the database of the accounts: what each asked for, what it had, and how it
  * ended. database.h writes them with a batch; here they are read.
  *
+ * A job that runs is there too, without an end, and no query finds it. If its end is never told, because loadlined or
+ * the machine ended before, a later loadlined ends it (ll_use_database_end_former).
+ *
  * They are in a table of their own, `job`. An older loadline leaves the table alone, and a file of it gets the table
  * when it is opened. Each way to choose has an index, so that a million jobs are no hindrance.
  */
@@ -14,7 +17,7 @@
 
 struct ll_err;
 
-enum { LL_PAST_NAME_SIZE = 64, LL_PAST_CARDS_SIZE = 96, LL_PAST_MOST = 10000 };
+enum { LL_USE_JOB_SIZE = 28, LL_PAST_NAME_SIZE = 64, LL_PAST_CARDS_SIZE = 96, LL_PAST_MOST = 10000 };
 
 /* How a job ended. The numbers are in the database. */
 enum ll_past_how {
@@ -33,7 +36,7 @@ enum ll_past_how {
 /* Moments are seconds since 1970. */
 struct ll_past_job {
 	uint64_t number;
-	int64_t came_s, began_s, ended_s;                 /* began_s 0: it had no place */
+	int64_t came_s, began_s, ended_s;                 /* began_s 0: it had no place; ended_s 0: it runs */
 	uint64_t memory_bytes, compute_permille, time_ns; /* asked for, on each card; 0: it did not say */
 	uint64_t used_ns;                                 /* GPU time of all its cards */
 	double memory_byte_s;
@@ -47,6 +50,7 @@ struct ll_past_job {
 	char tenant[LL_PAST_NAME_SIZE], command[LL_PAST_NAME_SIZE], name[LL_PAST_NAME_SIZE], project[LL_PAST_NAME_SIZE];
 	char cards[LL_PAST_CARDS_SIZE]; /* "0,1", a slice "7:0"; perhaps cut */
 	char why[LL_PAST_CARDS_SIZE];   /* a phrase; empty: none */
+	char job[LL_USE_JOB_SIZE];      /* as in struct ll_use_key; empty: not known. It is not read */
 };
 
 /* The status of a job that ended is known after all. */

@@ -270,14 +270,18 @@ ended() {
 	scancel "$first" "$second"
 }
 
-# start_lending: the files of doc/slurm.md that lend, on a card of 800 MiB.
-start_lending() {
+# write_lending: the files of doc/slurm.md that lend, on a card of 800 MiB.
+write_lending() {
 	printf 'cards 1\ncard 0 memory 800M\ncard 0 sm 8\n' >"$T/scenario"
 	export LOADLINE_SIM_SCENARIO=$T/scenario
 	SHARDS=32 write_slurm n1
 	sed -i "s|\$| $(doc_file "plugstack.conf, lending" | sed -n 's/^required spank_loadline.so //p')|" "$T/etc/plugstack.conf"
 	sed -i "s/ OverSubscribe=YES//" "$SLURM_CONF" # two partitions of one node have it both, or none
 	doc_file "slurm.conf, lending" | sed "/^NodeName/d; s/Nodes=[^ ]*/Nodes=ALL/" >>"$SLURM_CONF"
+}
+
+start_lending() {
+	write_lending
 	start_written_slurm
 }
 
@@ -411,4 +415,54 @@ quartiles() {
 	for way in without with; do
 		echo "# $way: $(quartiles "$T/$way.ms" 1) ms to its end, $(quartiles "$T/$way.ms" 2) ms of processors (median, quartiles)" >&3
 	done
+}
+
+# job_is JOB STATE: by slurmctld.
+job_is() {
+	scontrol show job "$1" | grep -q "JobState=$2 "
+}
+
+# jobs_on NODE: those that loadlined knows, by their numbers in Slurm.
+jobs_on() {
+	on "$1" loadline --sim status --json | jq -s -r '[.[] | select(has("claim") or (.job | type) == "object") | (.job.tenant // .tenant)] | unique | join(" ")'
+}
+
+has_jobs() {
+	[ "$(jobs_on "$1")" = "$2" ]
+}
+
+@test "a node's reboot: jobs end or are queued again by Slurm's rule, and none of the former boot is taken for one that runs" {
+	unshare --time --fork --boottime 3600 true 2>/dev/null || skip "no new time namespace here"
+	write_lending
+	boot
+	start_written_slurm
+	submit=(sbatch --parsable --uid=games --chdir="$T/out" --output=/dev/null --gres=shard:4)
+	busy="exec $LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 300s"
+	again=$("${submit[@]}" --wrap "$busy")
+	once=$("${submit[@]}" --no-requeue --wrap "$busy")
+	start_program step srun --gres=shard:8 --job-name=step sleep 300
+	wait_for 60 eval '[ -n "$(squeue -h -n step -t running)" ]'
+	step=$(number_of step)
+	waits=$("${submit[@]}" --gres=shard:32 --wrap "$busy")
+	wait_for 60 has_jobs "$NODE" "slurm-$again slurm-$once slurm-$step"
+	squeue
+	date
+	stop machine KILL
+	stop slurmctld KILL
+	remove_slurm_groups
+	rm -r "$(world "$NODE")/system"
+	boot
+	start_program slurmctld slurmctld -D -i
+	wait_for 60 eval 'scontrol ping | grep -q UP'
+	start_node "$NODE"
+	run_slurmd "$NODE"
+	sleep 20
+	date
+	squeue
+	scontrol show node
+	for i in $again $once $step $waits; do scontrol show job $i | head -8; done
+	on "$NODE" loadline --sim history
+	on "$NODE" loadline --sim status
+	tail -50 $T/slurmctld.err
+	false
 }

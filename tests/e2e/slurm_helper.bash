@@ -30,15 +30,36 @@ doctor_says() {
 	on "$1" loadline --sim doctor --no-trial | grep -q "$2"
 }
 
+# What goes in front of a program of the nodes: nothing, or what boot sets.
+BOOT=()
+
+# boot: a machine of its own begins, with another boot id and young clocks, on which nodes run from now on. All of its processes end at once
+# when the program `machine` is killed.
+boot() {
+	local up
+	read -r up _ </proc/uptime
+	cat /proc/sys/kernel/random/uuid >"$T/boot_id"
+	# shellcheck disable=SC2016
+	start_program machine unshare --mount --pid --time "--boottime=-$((${up%.*} - 5))" "--monotonic=-$((${up%.*} - 5))" --fork --kill-child --mount-proc \
+		bash -c 'mount --bind "$0" /proc/sys/kernel/random/boot_id && echo booted && while sleep 1000; do :; done' "$T/boot_id"
+	wait_for 60 grep -q booted "$T/machine.out"
+	BOOT=(nsenter --target "$(pgrep -P "$(pid_of machine)")" --mount --pid --time)
+}
+
+# loadline ARG...: on the machine on which the nodes are.
+loadline() {
+	"${BOOT[@]}" "$LOADLINE" "$@"
+}
+
 # start_loadlined NODE
 start_loadlined() {
 	[ -d "$T/accounts-$1" ] || install -d -o nobody "$T/accounts-$1"
-	on "$1" start_program "loadlined-$1" "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --state "$T/accounts-$1" ${CONFIG:+--config "$CONFIG"}
+	on "$1" start_program "loadlined-$1" "${BOOT[@]}" "$LOADLINE_BUILD/src/daemon/loadlined" --system --user nobody --state "$T/accounts-$1" ${CONFIG:+--config "$CONFIG"}
 	wait_for 60 doctor_says "$1" "(the system.s: it governs the programs of all users)"
 }
 
 start_sensor() {
-	on "$1" start_as "$(id -u nobody)" "sensor-$1" env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
+	on "$1" start_program "sensor-$1" "${BOOT[@]}" setpriv --reuid nobody --regid nogroup --clear-groups env LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" "$LOADLINE_BUILD/src/sensor/loadline-sensor" --every 0.5
 }
 
 # node_is NODE STATE
@@ -48,8 +69,8 @@ node_is() {
 
 # run_slurmd NODE: version 2 is refused by it where version 1 has hierarchies.
 run_slurmd() {
-	local preload=()
-	[ "$CGROUPS" = 1 ] || preload=(env LD_PRELOAD="$LOADLINE_BUILD/tests/e2e/libonly_version_2.so")
+	local preload=("${BOOT[@]}")
+	[ "$CGROUPS" = 1 ] || preload+=(env LD_PRELOAD="$LOADLINE_BUILD/tests/e2e/libonly_version_2.so")
 	start_program "slurmd-$1" "${preload[@]}" slurmd -D -N "$1"
 }
 
@@ -152,6 +173,14 @@ start_slurm() {
 	start_written_slurm
 }
 
+# start_node NODE: what loadline has on it.
+start_node() {
+	on "$1" loadline --sim status >/dev/null
+	start_loadlined "$1"
+	start_sensor "$1"
+	wait_for 60 doctor_says "$1" "^ok: sensor: ${CARDS:-1} cards"
+}
+
 # start_written_slurm: the cluster of write_slurm.
 start_written_slurm() {
 	local node
@@ -160,10 +189,7 @@ start_written_slurm() {
 	start_program slurmctld slurmctld -D -i
 	for node in "${NODES[@]}"; do
 		mkdir -m 777 "$(world "$node")"
-		on "$node" loadline --sim status >/dev/null
-		start_loadlined "$node"
-		start_sensor "$node"
-		wait_for 60 doctor_says "$node" "^ok: sensor: ${CARDS:-1} cards"
+		start_node "$node"
 	done
 	wait_for 60 eval 'scontrol ping | grep -q UP'
 	for node in "${NODES[@]}"; do

@@ -625,6 +625,50 @@ TEST(jobs_that_ended_are_found_by_user_tenant_end_and_moment)
 	assert_string_equal(past_numbers((struct ll_history_query){0}), "4 3 ");
 }
 
+/* Of a job that the former loadlined knew: it came again, it ended, or nobody told its end. */
+TEST(a_job_whose_end_was_not_seen_has_ended_when_the_former_loadlined_wrote_last)
+{
+	struct ll_past_job jobs[] = {past_job(1, 1000, "a", 0), past_job(2, 1000, "a", 0), past_job(3, 1000, "a", 0)};
+	struct ll_past_job again, ended = past_job(2, 1000, "a", LL_PAST_DONE);
+	struct ll_use_counter counter = {.job = "0123456789abcdef", .card = CARD, .used_ns = 3};
+	struct ll_use_batch batch = {0};
+	struct ll_use_former former;
+	struct ll_history history;
+	const struct ll_history_query query = {.until_s = INT64_MAX, .most = 9};
+	open_it();
+	for (size_t i = 0; i < 3; i++) {
+		jobs[i].ended_s = 0;
+		jobs[i].began_s = 1; /* the counter is stored now, which is before HOUR_S */
+		jobs[i].used_ns = 0;
+		snprintf(jobs[i].job, sizeof jobs[i].job, "%s", i ? "another" : "0123456789abcdef");
+		jobs[i].job[0] = (char)('0' + i);
+	}
+	again = jobs[2];
+	again.number = 7; /* the next loadlined numbers anew */
+	write_past(jobs, 3);
+	assert_int_equal(write_one(HOUR_S, "a", 1, 10), 0);
+	assert_int_equal(ll_use_batch_count(&batch, &counter), 0);
+	assert_int_equal(ll_use_database_write(database, &batch, &err), 0);
+	ll_use_batch_fini(&batch);
+	assert_string_equal(past_numbers((struct ll_history_query){0}), "");
+	assert_int_equal(ll_use_database_forget(database, 1, &err), 0);
+	assert_int_equal(ll_use_database_read_former(database, &former, &err), 0);
+	write_past(&again, 1);
+	write_past(&ended, 1);
+	assert_int_equal(ll_use_database_end_former(database, &former, &err), 0);
+	assert_string_equal(past_numbers((struct ll_history_query){0}), "2 1 ");
+	assert_int_equal(ll_history_read(path, &query, &history, &err), 0);
+	assert_int_equal(history.jobs[1].how, LL_PAST_ENDED);
+	assert_string_equal(history.jobs[1].why, "no loadlined saw its end");
+	assert_int_equal(history.jobs[1].ended_s, former.last_s);
+	assert_int_equal(history.jobs[1].used_ns, 20 * LL_NS_PER_S);
+	ll_history_fini(&history);
+	again.ended_s = HOUR_S + 30;
+	write_past(&again, 1);
+	assert_int_equal(ll_use_database_read_former(database, &former, &err), 0);
+	assert_int_equal(former.last_row, 0);
+}
+
 TEST(a_status_that_comes_later_is_added_to_a_job_whose_end_is_not_known)
 {
 	const struct ll_past_job jobs[] = {past_job(1, 1000, "a", LL_PAST_ENDED), past_job(2, 1000, "a", LL_PAST_TIME)};
@@ -658,7 +702,7 @@ TEST(each_way_to_choose_jobs_that_ended_has_an_index)
 	static const char generate[] = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
 				       "INSERT INTO job SELECT i, i, 1000 + i % 10, 't' || (i % 10), '', 'python', '', "
 				       "'0', i, i, i, 1, 0, 0, 0, 0, 0,"
-				       "0, 2 + i % 8, 0, 0, '', 0, 0, 0, 0, 0 FROM n";
+				       "0, 2 + i % 8, 0, 0, '', 0, 0, 0, 0, 0, '' FROM n";
 	open_it();
 	sqlite3 *sqlite = ll_use_database_sqlite(database);
 	assert_int_equal(sqlite3_exec(sqlite, generate, NULL, NULL, NULL), SQLITE_OK);

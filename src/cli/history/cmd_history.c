@@ -180,7 +180,7 @@ static void write_how(const struct ll_message_history_row *row, char ret_text[HO
 		snprintf(ret_text, HOW_SIZE, _("not run: %s"), row->why);
 		break;
 	default:
-		snprintf(ret_text, HOW_SIZE, "%s", _("ended"));
+		snprintf(ret_text, HOW_SIZE, row->why[0] ? _("ended: %s") : _("ended"), row->why);
 		break;
 	}
 }

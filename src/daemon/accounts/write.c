@@ -31,6 +31,9 @@ enum { READ_MS = 1000, READS_OF_ROUND = 9, MS_PER_S = 1000 };
 /* A program that was refused memory and ends so soon with an error has ended for that. */
 #define REFUSED_NS (10 * LL_NS_PER_S)
 
+/* A job of the former loadlined that has not come by then has ended: monitors try to connect at least each 2 s. */
+#define RETURN_NS (60 * LL_NS_PER_S)
+
 struct ll_accounting {
 	struct ll_server *server;
 	uv_timer_t timer;
@@ -49,6 +52,8 @@ struct ll_accounting {
 	struct ll_use_totals totals;
 	struct ll_spending spending;
 	uint64_t checked_ns, checked_wall_ns; /* the clocks, when rows were last removed */
+	uint64_t return_ns;                   /* until then jobs of the former loadlined may come; 0: not known yet */
+	struct ll_use_former former_jobs;
 
 	/* the thread, and what it works on */
 	uv_work_t work;
@@ -75,6 +80,27 @@ static int open_database(struct ll_accounting *accounting)
 	accounting->is_new |= !rc && is_new;
 	if (!rc && !accounting->former.counters)
 		rc = ll_use_database_read_counters(accounting->database, &accounting->former, &accounting->err);
+	if (rc || accounting->return_ns) { /* in a new file no row is a former one's */
+		accounting->former_jobs.last_row = 0;
+		return rc;
+	}
+	rc = ll_use_database_read_former(accounting->database, &accounting->former_jobs, &accounting->err);
+	accounting->return_ns = rc ? 0 : ll_now_ns() + RETURN_NS;
+	return rc;
+}
+
+static bool has_late_jobs(const struct ll_accounting *accounting)
+{
+	return accounting->former_jobs.last_row && ll_now_ns() >= accounting->return_ns;
+}
+
+static int end_former(struct ll_accounting *accounting)
+{
+	int rc = 0;
+	if (has_late_jobs(accounting))
+		rc = ll_use_database_end_former(accounting->database, &accounting->former_jobs, &accounting->err);
+	if (has_late_jobs(accounting) && !rc)
+		accounting->former_jobs.last_row = 0;
 	return rc;
 }
 
@@ -98,6 +124,8 @@ static int write_batch(struct ll_accounting *accounting)
 	}
 	if (!rc)
 		ll_use_batch_fini(&accounting->flight);
+	if (!rc)
+		rc = end_former(accounting);
 	if (!rc)
 		rc = ll_spending_read(&accounting->spending, accounting->database, &accounting->err);
 	if (!rc && accounting->forget_before_s)
@@ -217,11 +245,46 @@ static void read_job(struct ll_accounting *accounting, const struct ll_job *job,
 	}
 }
 
+static void describe_job(const struct ll_accounting *accounting, const struct ll_job *job, struct ll_past_job *past)
+{
+	*past = (struct ll_past_job){.number = job->number,
+				     .uid = job->facts.uid,
+				     .by_uid = UINT32_MAX,
+				     .came_s = job->began_s,
+				     .began_s = job->began_s,
+				     .memory_bytes = job->facts.limits.memory_bytes,
+				     .compute_permille = job->facts.limits.compute_permille,
+				     .class = job->facts.limits.priority,
+				     .card_count = job->claims ? job->claims->card_count : 0};
+	ll_message_text_set(past->tenant, sizeof past->tenant,
+			    job->department_tenant[0] ? job->department_tenant : job->tenant->name);
+	ll_message_text_set(past->command, sizeof past->command, job->facts.command);
+	ll_message_text_set(past->project, sizeof past->project, job->project);
+	ll_message_text_set(past->name, sizeof past->name, job->name);
+	ll_account_name(&job->facts, past->job);
+	for (unsigned i = 0; i < past->card_count; i++)
+		ll_machine_add_label(accounting->server, job->claims->cards[i]->uuid, past->cards, sizeof past->cards);
+}
+
+/* Also its cards, when another comes. */
+static void note_running(struct ll_accounting *accounting, struct ll_job *job)
+{
+	struct ll_past_job past;
+	unsigned cards = 1 + (job->claims ? job->claims->card_count : 0);
+	if (job->noted_cards == cards)
+		return;
+	describe_job(accounting, job, &past);
+	if (ll_use_batch_end(&accounting->pending, &past) == 0)
+		job->noted_cards = cards;
+}
+
 static void read_all(struct ll_accounting *accounting)
 {
 	uint64_t now_ns = ll_now_ns();
-	for (const struct ll_job *job = accounting->server->books.jobs; job; job = job->next)
+	for (struct ll_job *job = accounting->server->books.jobs; job; job = job->next) {
 		read_job(accounting, job, now_ns);
+		note_running(accounting, job);
+	}
 	ll_overlap_read(&accounting->overlap, accounting->accounts, now_ns);
 }
 
@@ -273,7 +336,7 @@ static void look_at_clocks(struct ll_accounting *accounting)
 static bool has_to_do(const struct ll_accounting *accounting)
 {
 	return accounting->server->books.job_count || accounting->accounts || accounting->is_working ||
-	       !accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) ||
+	       !accounting->is_open || accounting->former_jobs.last_row || !ll_use_batch_is_empty(&accounting->pending) ||
 	       ll_spending_is_wanted(&accounting->spending, accounting->server);
 }
 
@@ -291,7 +354,7 @@ static void on_timer(uv_timer_t *timer)
 	}
 	if (is_round &&
 	    (!accounting->is_open || !ll_use_batch_is_empty(&accounting->pending) || accounting->forget_before_s ||
-	     ll_spending_is_wanted(&accounting->spending, accounting->server)))
+	     has_late_jobs(accounting) || ll_spending_is_wanted(&accounting->spending, accounting->server)))
 		start_work(accounting);
 	if (!has_to_do(accounting))
 		uv_timer_stop(timer);
@@ -351,26 +414,13 @@ void ll_accounting_end_job(struct ll_accounting *accounting, const struct ll_job
 		return;
 	uint64_t now_ns = ll_now_ns();
 	read_job(accounting, job, now_ns);
-	struct ll_past_job past = {.number = job->number,
-				   .uid = job->facts.uid,
-				   .by_uid = UINT32_MAX,
-				   .came_s = job->began_s,
-				   .began_s = job->began_s,
-				   .ended_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S),
-				   .memory_bytes = job->facts.limits.memory_bytes,
-				   .compute_permille = job->facts.limits.compute_permille,
-				   .class = job->facts.limits.priority,
-				   .how = job->has_status ? ll_past_how_of(job->status) : LL_PAST_ENDED,
-				   .status = job->status};
-	ll_message_text_set(past.tenant, sizeof past.tenant,
-			    job->department_tenant[0] ? job->department_tenant : job->tenant->name);
-	ll_message_text_set(past.command, sizeof past.command, job->facts.command);
-	ll_message_text_set(past.project, sizeof past.project, job->project);
-	ll_message_text_set(past.name, sizeof past.name, job->name);
+	struct ll_past_job past;
+	describe_job(accounting, job, &past);
+	past.ended_s = (int64_t)(ll_wall_ns() / LL_NS_PER_S);
+	past.how = job->has_status ? ll_past_how_of(job->status) : LL_PAST_ENDED;
+	past.status = job->status;
 	for (unsigned i = 0; job->claims && i < job->claims->card_count; i++) {
-		struct ll_account *account = job->claims->cards[i]->account;
-		ll_machine_add_label(accounting->server, job->claims->cards[i]->uuid, past.cards, sizeof past.cards);
-		past.card_count++;
+		const struct ll_account *account = job->claims->cards[i]->account;
 		if (!account)
 			continue;
 		past.used_ns += ll_account_used_ns(account);

@@ -126,6 +126,7 @@ struct ll_job {
 	char pod[LL_POD_SIZE];                /* as in struct ll_message_job */
 	int64_t began_s;                      /* since 1970; when this loadlined learnt of it */
 	uint64_t refused_ns;                  /* when it was last refused memory beyond its limit; 0: never */
+	unsigned noted_cards;                 /* + 1, when the accounts noted that it runs; 0: not yet */
 	uint32_t status;                      /* of its first process, as waitpid() gives it */
 	bool has_status;
 	uint64_t said;   /* enum ll_set_field: the limits that the user gave, by `run` or `set` */
