@@ -39,9 +39,9 @@ static const char schema[] =
 static const char add_job[] =
     "INSERT INTO job (" COLUMNS "," LATE_COLUMNS ", job) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
     "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)";
-/* What was there while the job ran. */
+/* What was there while the job ran. The queue knows jobs by their numbers alone. */
 static const char end_running[] = "DELETE FROM job WHERE ended = 0 AND id < last_insert_rowid() AND (job = ?1 OR "
-				  "(number = ?2 AND uid = ?3))";
+				  "(?1 = '' AND number = ?2 AND uid = ?3))";
 /* ?3: LL_PAST_ENDED, as which the job is there. */
 static const char set_status[] = "UPDATE job SET how = ?4, status = ?5 WHERE how = ?3 AND id = (SELECT max(id) FROM "
 				 "job WHERE number = ?1 AND uid = ?2)";

@@ -17,6 +17,7 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/host.h"
 #include "base/parse.h"
 #include "base/process.h"
 #include "base/process_id.h"
@@ -212,10 +213,19 @@ static int add_lending(struct command *command, const struct ll_spank_job *job, 
 
 /* ---- its start ---- */
 
+/* After a boot another process may have its numbers. An earlier plugin did not note the boot. */
+static bool is_of_this_boot(const struct ll_spank_record *record)
+{
+	char boot[LL_BOOT_ID_SIZE];
+	const char *its_boot = ll_spank_record_value(&record->text, LL_SPANK_BOOT_NAME);
+	ll_boot_id_read(boot);
+	return !its_boot || strcmp(its_boot, boot) == 0;
+}
+
 static bool is_there(const struct ll_spank_record *record)
 {
 	struct ll_process_stat stat;
-	return record->pid && ll_process_stat_of(record->pid, &stat) == 0 && !stat.is_dead &&
+	return record->pid && is_of_this_boot(record) && ll_process_stat_of(record->pid, &stat) == 0 && !stat.is_dead &&
 	       stat.start_ticks == record->start_ticks;
 }
 
@@ -403,8 +413,12 @@ static const char *half_of(const struct ll_spank_job *job)
 	return job->borrows ? "lent" : "own";
 }
 
-static void note_cards(struct ll_spank_record *record, const struct ll_spank_job *job, const char *uuids)
+static void note_job(struct ll_spank_record *record, const struct ll_spank_job *job, const char *uuids)
 {
+	char boot[LL_BOOT_ID_SIZE];
+	ll_boot_id_read(boot);
+	ll_strbuf_addf(&record->text, LL_SPANK_BOOT_NAME "=%s", boot);
+	ll_strbuf_addc(&record->text, '\0');
 	ll_strbuf_adds(&record->text, LL_SPANK_CARDS_NAME "=");
 	for (size_t i = 0; i < job->card_count; i++)
 		ll_strbuf_addf(&record->text, "%s%u", i ? "," : "", job->cards[i]);
@@ -431,7 +445,7 @@ static int start_once(const struct ll_spank_config *config, const struct ll_span
 	if (!rc)
 		rc = run_command(config, &command, record, ret_blame, err);
 	if (!rc)
-		note_cards(record, job, command.cards.buf);
+		note_job(record, job, command.cards.buf);
 	if (rc && has_ended(&node)) {
 		*ret_blame = LL_SPANK_NODE;
 		rc = ll_err_set(err, -EAGAIN, "loadlined has ended meanwhile");

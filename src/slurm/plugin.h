@@ -22,7 +22,7 @@ struct ll_err;
 
 struct ll_spank_config {
 	const char *program; /* loadline=: path of the program; /usr/bin/loadline */
-	const char *folder;  /* state=: folder of root's that is empty after a boot; /run/loadline-slurm */
+	const char *folder;  /* state=: folder of root's; /run/loadline-slurm */
 	char sim[PATH_MAX]; /* sim=: folder of the simulated world, in which %n is the node's name; empty: real cards */
 	unsigned shards;    /* shards=: of a card, however many the node counts; 0: as many as the node counts */
 	const char *borrow; /* borrow=: QOS and partitions, with commas between, whose jobs borrow; NULL: none */
@@ -81,11 +81,12 @@ struct ll_spank_record {
 	struct ll_strbuf text; /* NAME=VALUE for each variable of a task, each ended by a NUL; or why it is refused */
 };
 
-/* Three of these are not for the task: the job's cards on this node, as Slurm numbers them, their UUIDs in the same
- * order, and what the job has of each: "own 4" or "lent 4", in shards. */
+/* Four of these are not for the task: the job's cards on this node, as Slurm numbers them, their UUIDs in the same
+ * order, what the job has of each: "own 4" or "lent 4", in shards, and in which boot (base/host.h). */
 #define LL_SPANK_CARDS_NAME "SPANK_LOADLINE_CARDS"
 #define LL_SPANK_UUIDS_NAME "SPANK_LOADLINE_UUIDS"
 #define LL_SPANK_HALF_NAME "SPANK_LOADLINE_HALF"
+#define LL_SPANK_BOOT_NAME "SPANK_LOADLINE_BOOT"
 
 /* Where jobs borrow, so much of a card's memory is nobody's part: contexts of borrowers that sleep stay there, some 530
  * MiB each on an H200, where it is 4.4 GiB. */

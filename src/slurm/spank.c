@@ -371,7 +371,7 @@ int slurm_spank_task_init(spank_t spank, int count, char **words)
 		LL_SCOPE_STRBUF struct ll_strbuf joined = LL_STRBUF_INIT;
 		bool is_set = spank_getenv(spank, name, earlier, sizeof earlier) == ESPANK_SUCCESS && *earlier;
 		if (strcmp(name, LL_SPANK_CARDS_NAME) == 0 || strcmp(name, LL_SPANK_HALF_NAME) == 0 ||
-		    strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
+		    strcmp(name, LL_SPANK_BOOT_NAME) == 0 || strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
 			continue;
 		if (strcmp(name, LL_SPANK_UUIDS_NAME) == 0) {
 			name_cards(spank, text, &joined);

@@ -422,47 +422,81 @@ job_is() {
 	scontrol show job "$1" | grep -q "JobState=$2 "
 }
 
-# jobs_on NODE: those that loadlined knows, by their numbers in Slurm.
-jobs_on() {
-	on "$1" loadline --sim status --json | jq -s -r '[.[] | select(has("claim") or (.job | type) == "object") | (.job.tenant // .tenant)] | unique | join(" ")'
+# jobs_are_on NODE TENANT...: loadlined knows these jobs, and no others.
+jobs_are_on() {
+	local rows
+	rows=$(on "$1" loadline --sim status --json | jq -s -r '[.[] | select(has("claim") or (.job | type) == "object") | (.job.tenant? // .tenant)] | unique | join(" ")')
+	[ "$rows" = "${*:2}" ]
 }
 
-has_jobs() {
-	[ "$(jobs_on "$1")" = "$2" ]
+# past_is NODE NUMBER FILTER: the job's rows of the history are so.
+past_is() {
+	on "$1" loadline --sim history --json | jq -s -e --arg name "slurm-$2" "[.[] | select(.name == \$name)] | $3" >/dev/null
 }
 
-@test "a node's reboot: jobs end or are queued again by Slurm's rule, and none of the former boot is taken for one that runs" {
+# used_seconds NODE JOB: of the card, by the accounts.
+used_seconds() {
+	on "$1" loadline --sim report --by tenant --json | jq -s -e --arg name "slurm-$2" '.[] | select(.tenant == $name).used_seconds | select(. > 0)'
+}
+
+# is_lost JOB: slurmctld has noticed that its node has it no more. It looks when slurmd registers, and not for jobs of the last 20 s.
+is_lost() {
+	job_is "$1" RUNNING || return 0
+	"${BOOT[@]}" kill -KILL "$(cat "$T/spool/$NODE.pid")"
+	finish "slurmd-$NODE"
+	run_slurmd "$NODE"
+	wait_for 60 registers "$(date +%s)"
+	return 1
+}
+
+# registers SECONDS: the slurmd of the node began then or later.
+registers() {
+	[ "$(date -d "$(scontrol show node "$NODE" | grep -o "SlurmdStartTime=[^ ]*" | cut -d= -f2)" +%s)" -ge "$1" ]
+}
+
+@test "a node that is started anew: its jobs end or wait again by Slurm's rule, and nothing of the former boot is taken for a job that runs" {
 	unshare --time --fork --boottime 3600 true 2>/dev/null || skip "no new time namespace here"
 	write_lending
 	boot
 	start_written_slurm
-	submit=(sbatch --parsable --uid=games --chdir="$T/out" --output=/dev/null --gres=shard:4)
+	submit=(sbatch --parsable --uid=games --chdir="$T/out" --output=/dev/null)
 	busy="exec $LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 300s"
-	again=$("${submit[@]}" --wrap "$busy")
-	once=$("${submit[@]}" --no-requeue --wrap "$busy")
-	start_program step srun --gres=shard:8 --job-name=step sleep 300
-	wait_for 60 eval '[ -n "$(squeue -h -n step -t running)" ]'
-	step=$(number_of step)
-	waits=$("${submit[@]}" --gres=shard:32 --wrap "$busy")
-	wait_for 60 has_jobs "$NODE" "slurm-$again slurm-$once slurm-$step"
-	squeue
-	date
+	again=$("${submit[@]}" --gres=shard:4 --wrap "$busy")
+	once=$("${submit[@]}" -n 2 --gres=shard:12 --no-requeue --wrap 'sleep 300')
+	wait_for 60 jobs_are_on "$NODE" "slurm-$again" "slurm-$once"
+	# Of 16 processors these have 3.
+	waits=$("${submit[@]}" -n 14 --gres=shard:16 -p lent --wrap "$busy")
+	# The accounts are written each 9 s.
+	wait_for 60 used_seconds "$NODE" "$again"
+	# slurmctld stores its state each few seconds, and as it ends.
+	stop slurmctld
 	stop machine KILL
-	stop slurmctld KILL
 	remove_slurm_groups
 	rm -r "$(world "$NODE")/system"
 	boot
-	start_program slurmctld slurmctld -D -i
+	# What `state=` has is on a disk here, and its numbers are another process's now.
+	# shellcheck disable=SC2016
+	"${BOOT[@]}" sh -c 'sleep 1000 >/dev/null & read -r stat </proc/$!/stat; set -- $stat; echo "$1 ${22}"' >"$T/other"
+	for job in "$again" "$once"; do
+		sed -i "1s/.*/$(cat "$T/other")/" "$T/state/$job"
+	done
+	start_program slurmctld slurmctld -D
 	wait_for 60 eval 'scontrol ping | grep -q UP'
 	start_node "$NODE"
 	run_slurmd "$NODE"
-	sleep 20
-	date
-	squeue
-	scontrol show node
-	for i in $again $once $step $waits; do scontrol show job $i | head -8; done
-	on "$NODE" loadline --sim history
-	on "$NODE" loadline --sim status
-	tail -50 $T/slurmctld.err
-	false
+	wait_for 120 is_lost "$again"
+	wait_for 120 is_lost "$once"
+	job_is "$once" NODE_FAIL
+	wait_for 60 jobs_are_on "$NODE" "slurm-$waits"
+	scontrol update job="$again" starttime=now+2
+	wait_for 60 jobs_are_on "$NODE" "slurm-$again" "slurm-$waits"
+	[ "$(on "$NODE" loadline --sim status --json | jq -s '[.[] | select(has("claim")) | .tenant] | length')" -eq 2 ]
+	# The process whose numbers were in the files lives, and has no shards; those that run have theirs.
+	"${BOOT[@]}" kill -0 "$(cut -d' ' -f1 "$T/other")"
+	srun --gres=shard:12 true
+	run ! srun --immediate=3 --gres=shard:13 true
+	[[ $output == *"Unable to allocate resources"* ]]
+	# Without loadline the end of a job of the former boot is known after a minute.
+	wait_for 120 past_is "$NODE" "$once" 'length == 1 and .[0].state == "ended" and .[0].why == "no loadlined saw its end"'
+	past_is "$NODE" "$again" 'length == 1 and .[0].gpu_seconds > 0'
 }
