@@ -336,7 +336,8 @@ static void look_at_clocks(struct ll_accounting *accounting)
 static bool has_to_do(const struct ll_accounting *accounting)
 {
 	return accounting->server->books.job_count || accounting->accounts || accounting->is_working ||
-	       !accounting->is_open || accounting->former_jobs.last_row || !ll_use_batch_is_empty(&accounting->pending) ||
+	       !accounting->is_open || accounting->former_jobs.last_row ||
+	       !ll_use_batch_is_empty(&accounting->pending) ||
 	       ll_spending_is_wanted(&accounting->spending, accounting->server);
 }
 
