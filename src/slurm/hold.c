@@ -493,7 +493,7 @@ static int check_halves(const struct ll_spank_config *config, const struct ll_sp
 	for (size_t i = 0; i < job->card_count; i++) {
 		if (taken[i] + job->shards > job->of_shards)
 			return ll_err_set(
-			    err, -EBUSY,
+			    err, -EDQUOT,
 			    "card %u has %u shards for jobs that %s, and others have %u of them: %u more do not fit",
 			    job->cards[i], job->of_shards, job->borrows ? "borrow" : "do not borrow", taken[i],
 			    job->shards);

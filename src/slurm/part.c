@@ -144,12 +144,6 @@ static int ask_job(const struct ll_spank_config *config, const char *node, struc
 	return rc == -ESRCH ? ll_err_set(err, rc, "slurmctld has no job %u on %s", job->id, node) : rc;
 }
 
-bool ll_spank_requeue(uint32_t job)
-{
-	slurm_init(NULL);
-	return slurm_requeue(job, 0) == SLURM_SUCCESS;
-}
-
 int ll_spank_part_ask(const struct ll_spank_config *config, const char *node, struct ll_spank_job *job,
 		      struct ll_err *err)
 {

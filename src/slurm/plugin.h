@@ -72,10 +72,6 @@ int ll_spank_part_read(const char *job_gres, const char *node_gres, struct ll_sp
 int ll_spank_part_ask(const struct ll_spank_config *config, const char *node, struct ll_spank_job *job,
 		      struct ll_err *err);
 
-/* Puts the job back into Slurm's queue, amid its prolog. Returns false if Slurm does not queue it again: it is no batch
- * job, or has --no-requeue. */
-bool ll_spank_requeue(uint32_t job);
-
 /* ---- the job in loadlined ---- */
 
 /* What a later hook needs to know. */
@@ -106,7 +102,7 @@ enum ll_spank_blame { LL_SPANK_NODE, LL_SPANK_JOB };
  * next one is waited for, up to 10 s. text of *ret_record is freed by the caller.
  *
  * With shards=, jobs that do not borrow have at most so many shards of a card together, and those that borrow as many
- * again: -EBUSY, a job beyond is too much now. The caller holds the lock until the record is written.
+ * again: a job beyond is refused. The caller holds the lock until the record is written.
  */
 int ll_spank_start(const struct ll_spank_config *config, const struct ll_spank_job *job,
 		   const struct ll_spank_options *options, struct ll_spank_record *ret_record,

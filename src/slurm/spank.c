@@ -203,8 +203,7 @@ static int begin_job(spank_t spank, const struct ll_spank_config *config, struct
 		return lock;
 	rc = make_job(config, &job, &given, &record, &blame, err);
 	if (rc && blame == LL_SPANK_JOB) {
-		bool waits = rc == -EBUSY && ll_spank_requeue(job.id);
-		slurm_info("loadline: job %u %s: %s", job.id, waits ? "is queued again" : "is refused", err->text);
+		slurm_info("loadline: job %u is refused: %s", job.id, err->text);
 		ll_strbuf_reset(&record.text);
 		ll_strbuf_addf(&record.text, "%s%s%s", err->text, err->hint[0] ? "; " : "", err->hint);
 		record.pid = 0;

@@ -320,15 +320,7 @@ ends_well() {
 	wait_for 60 is_away guest
 	run -1 srun --gres=shard:1 true
 	[[ $output == *"the step is refused: card 0 has 16 shards for jobs that do not borrow, and others have 16 of them: 1 more do not fit"* ]]
-	job=$(sbatch --parsable --uid=games --gres=shard:1 --chdir="$T/out" --output=late --wrap 'echo $LOADLINE_RUN')
-	wait_for 60 eval 'scontrol show job "$job" | grep -q "JobState=PENDING Reason=BeginTime"'
-	once=$(sbatch --parsable --uid=games --no-requeue --gres=shard:1 --chdir="$T/out" --output=once --wrap true)
-	wait_for 60 grep -qs "loadline: the step is refused: card 0 has 16 shards" "$T/out/once"
-	[ ! -e "$T/out/late" ]
-	wait_for 60 node_is "$NODE" mixed
 	ends_well owner
-	scontrol update job="$job" starttime=now+2
-	wait_for 60 grep -qs ";compute=62;" "$T/out/late"
 	wait_for 60 eval '! is_away guest'
 	ends_well guest
 }
