@@ -46,11 +46,15 @@ int ll_spank_config_read(int count, char *const *words, const char *node, struct
 			rc = copy_folder(value + 1, node, ret_config->sim);
 		else if (!rc && strncmp(word, "borrow=", sizeof "borrow=" - 1) == 0)
 			ret_config->borrow = value + 1;
+		else if (!rc && strcmp(word, "containers=yes") == 0)
+			ret_config->in_containers = true;
 		else if (rc || sscanf(word, "shards=%u%c", &ret_config->shards, &rest) != 1 || !ret_config->shards)
 			rc = -EINVAL;
 		if (rc)
 			return ll_err_set(
-			    err, rc, "plugstack.conf: '%s': not loadline=, state=, sim=, shards= or borrow=", word);
+			    err, rc,
+			    "plugstack.conf: '%s': not loadline=, state=, sim=, shards=, borrow= or containers=yes",
+			    word);
 	}
 	if (ret_config->borrow && !ret_config->shards)
 		return ll_err_set(err, -EINVAL, "plugstack.conf: borrow= needs shards=");
@@ -250,6 +254,17 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **words)
 
 /* ---- steps ---- */
 
+/* Slurm 22.05 writes a container's variables before the plugin sets them; versions between were not tried. */
+enum { HAS_CONTAINERS = SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0) };
+
+/* Whether the step is in a container of Slurm's (srun --container). */
+static bool is_contained(spank_t spank)
+{
+	char text[PATH_MAX];
+	spank_err_t rc = spank_getenv(spank, "SLURM_CONTAINER", text, sizeof text);
+	return rc == ESPANK_NOSPACE || (rc == ESPANK_SUCCESS && *text);
+}
+
 /* Finds the record of the job. ret_record->pid stays 0 if the job has no card and no limits. */
 static int find_record(spank_t spank, int count, char **words, struct ll_spank_record *ret_record, struct ll_err *err)
 {
@@ -311,7 +326,13 @@ int slurm_spank_task_post_fork(spank_t spank, int count, char **words)
 int slurm_spank_task_init_privileged(spank_t spank, int count, char **words)
 {
 	struct ll_err err = {0};
+	struct ll_spank_config config;
 	int rc = find_record(spank, count, words, &own_record, &err);
+	if (!rc && is_contained(spank) && !(rc = ll_spank_config_read(count, words, NULL, &config, &err)) &&
+	    !(HAS_CONTAINERS && config.in_containers))
+		rc = ll_err_set(&err, -EACCES,
+				"its container would not have its limits: they need containers=yes in plugstack.conf, "
+				"and Slurm 24.11");
 	if (rc == -ENOENT)
 		return has_card(spank) ? say_refused(&err) : 0;
 	if (!rc && !ll_spank_is_bound(&own_record))
@@ -354,12 +375,14 @@ static int set_variable(spank_t spank, const char *name, const struct ll_strbuf 
 	return -1;
 }
 
-/* The task may have libraries of its own to preload; the governing one is last (cli/run/run.h). */
+/* The task may have libraries of its own to preload; the governing one is last (cli/run/run.h). A container gets it by
+ * its /etc/ld.so.preload, and at another path. */
 int slurm_spank_task_init(spank_t spank, int count, char **words)
 {
 	(void)count;
 	(void)words;
 	const struct ll_strbuf *text = &own_record.text;
+	bool in_container = is_contained(spank);
 	for (const char *at = text->buf; own_record.pid && at < text->buf + text->length; at += strlen(at) + 1) {
 		char name[LL_SPANK_NAME], earlier[1 << 12];
 		const char *value = strchr(at, '=');
@@ -371,7 +394,8 @@ int slurm_spank_task_init(spank_t spank, int count, char **words)
 		LL_SCOPE_STRBUF struct ll_strbuf joined = LL_STRBUF_INIT;
 		bool is_set = spank_getenv(spank, name, earlier, sizeof earlier) == ESPANK_SUCCESS && *earlier;
 		if (strcmp(name, LL_SPANK_CARDS_NAME) == 0 || strcmp(name, LL_SPANK_HALF_NAME) == 0 ||
-		    strcmp(name, LL_SPANK_BOOT_NAME) == 0 || strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
+		    strcmp(name, LL_SPANK_BOOT_NAME) == 0 || strcmp(name, "CUDA_VISIBLE_DEVICES") == 0 ||
+		    (in_container && strcmp(name, "LD_PRELOAD") == 0))
 			continue;
 		if (strcmp(name, LL_SPANK_UUIDS_NAME) == 0) {
 			name_cards(spank, text, &joined);

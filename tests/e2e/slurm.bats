@@ -234,17 +234,15 @@ ended() {
 	printf '%s\n' JobSubmitPlugins=lua JobCompType=jobcomp/filetxt "JobCompLoc=$T/slurmctld/jobs" >>"$SLURM_CONF"
 	echo "PartitionName=cards Nodes=ALL MaxTime=INFINITE" >>"$SLURM_CONF"
 	start_written_slurm
-	as_user=(--uid=games --chdir="$T/out")
+	as_user=(setpriv --reuid games --regid games --clear-groups srun --chdir="$T/out") # srun has no --uid from Slurm 24.05 on
 	# shellcheck disable=SC2046
-	run -0 srun "${as_user[@]}" $(memory alloc 5000 alloc 4500)
+	run -0 "${as_user[@]}" $(memory alloc 5000 alloc 4500)
 	echo "$output"
 	[ "$output" = "$(printf 'context ok\nalloc ok\nalloc 2')" ] # a shard is 8,985 MiB
-	run ! srun "${as_user[@]}" --gres=gpu:1 true
+	run ! "${as_user[@]}" --gres=gpu:1 true
 	[[ $output == *"partition all gives cards in shards: --gres=shard:N"* ]]
-	# An srun for another user that has to wait cannot read what slurmctld tells it.
-	wait_for 60 node_is "$NODE" idle
-	srun "${as_user[@]}" -p cards --gres=gpu:1 true
-	job=$(sbatch --parsable --wait "${as_user[@]}" --account=thesis --output=/dev/null --wrap "exec $LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 1s")
+	"${as_user[@]}" -p cards --gres=gpu:1 true
+	job=$(sbatch --parsable --wait --uid=games --chdir="$T/out" --account=thesis --output=/dev/null --wrap "exec $LOADLINE_BUILD/sim/loadline-simctl busy 0 kernel 1ms for 1s")
 	grep "^JobId=$job .* JobState=COMPLETED " "$T/slurmctld/jobs"
 	wait_for 60 has_used "$job"
 }
@@ -268,6 +266,66 @@ ended() {
 	[ "$(head -n 1 "$T/out/$third")" = "${card}3,${card}4" ]
 	[ "$(grep one "$T/out/$third" | sort)" = "$(printf 'one %s\n' "${card}3" "${card}4")" ]
 	scancel "$first" "$second"
+}
+
+# write_bundle FOLDER: an OCI bundle whose image is this machine's /usr alone.
+write_bundle() {
+	local link
+	mkdir -p "$1/rootfs"/{usr,etc,proc,dev,sys,tmp,run,var}
+	for link in bin lib lib64 sbin; do
+		ln -s "usr/$link" "$1/rootfs/$link"
+	done
+	# shellcheck disable=SC2016 # jq's own
+	(cd "$1" && crun spec && jq --arg build "$(realpath "$LOADLINE_BUILD")" --arg tests "$BATS_TEST_DIRNAME" --arg world "$T/world" '
+		del(.hostname) | .process.terminal = false
+		| .mounts |= map(select(.destination | startswith("/sys") | not)) + [("/usr", $build, $tests, $world)
+			| {source: ., destination: ., type: "none", options: ["bind"]}]
+		| .linux.namespaces |= map(select(.type == "mount" or .type == "pid"))' config.json >new && mv new config.json)
+	chmod -R a+rX "$1"
+}
+
+@test "a step in a container of Slurm's has its job's limits by the files of doc/slurm.md, and without them it is refused" {
+	[ -n "$(command -v crun)" ] || skip "no crun is here"
+	write_slurm n1
+	local file bundle=$T/bundle
+	write_bundle "$bundle"
+	mkdir "$T/cdi"
+	mkdir -p /run/cdi
+	echo "$MACHINE" >"$T/etc/machine"
+	for file in oci.conf container.sh; do
+		doc_file "$file" | sed "s|/etc/slurm|$T/etc|; s|/run/cdi|$T/cdi|; s|crun -|unshare --mount --propagation private bash $T/etc/machine $T/cdi crun -|" >"$T/etc/$file"
+	done
+	sed -i '1d' "$T/etc/container.sh"
+	chmod 755 "$T/etc/container.sh"
+	start_written_slurm
+	on "$NODE" loadline --sim cdi generate --folder "$T/cdi"
+	run -1 srun --gres=shard:4 --container="$bundle" true
+	[[ $output == *"the step is refused: its container would not have its limits: they need containers=yes in plugstack.conf, and Slurm 24.11"* ]]
+	run -1 srun --gres=shard:4 --export=NONE --container="$bundle" /usr/bin/true
+	[[ $output == *"the step is refused: its container"* ]]
+	srun --container="$bundle" true
+	sed -i 's/$/ containers=yes/' "$T/etc/plugstack.conf"
+	if [[ $(slurmd -V) < "slurm-wlm 24.11" ]]; then
+		run -1 srun --gres=shard:4 --container="$bundle" true
+		[[ $output == *"the step is refused: its container"* ]]
+		return
+	fi
+	# shellcheck disable=SC2046
+	run -0 srun --gres=shard:4 --container="$bundle" $(memory alloc 34000 alloc 3000 card)
+	echo "$output"
+	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* && $output != *"ld.so"* ]]
+	# Its environment says nothing of the job.
+	# shellcheck disable=SC2046
+	run -0 srun --gres=shard:4 --container="$bundle" env -i LD_LIBRARY_PATH="$LOADLINE_BUILD/sim" LOADLINE_SIM_DIR="$(world "$NODE")" $(memory alloc 34000 alloc 3000 card)
+	[[ $output == *"alloc ok"*"alloc 2"*"card 359"* ]]
+	printf '%s\n' '#!/bin/sh' "exec $(memory alloc 34000 alloc 3000 card)" >"$T/out/job.sh"
+	sbatch --wait --gres=shard:4 --container="$bundle" --output="$T/out/batch" "$T/out/job.sh"
+	[[ $(<"$T/out/batch") == *"alloc ok"*"alloc 2"*"card 359"* ]]
+	# Without the library in it, it does not start.
+	jq 'del(.containerEdits.mounts[] | select(.containerPath == "/etc/ld.so.preload"))' "$T/cdi/loadline-share.json" >"$T/cdi/less"
+	mv "$T/cdi/less" "$T/cdi/loadline-share.json"
+	run ! srun --gres=shard:4 --container="$bundle" echo started
+	[[ $output != *started* ]]
 }
 
 # write_lending: the files of doc/slurm.md that lend, on a card of 800 MiB.

@@ -112,6 +112,8 @@ write_slurm() {
 	local node file card cards=${CARDS:-1}
 	local gres=gpu:h200:$cards,shard:$((cards * ${SHARDS:-16}))
 	[ "$(id -u)" -eq 0 ] || skip "only root's slurmd can run jobs of several users"
+	# slurmctld looks the submitting machine up for ten seconds otherwise, and a step waits a minute before it says again that it has ended.
+	getent ahosts "$(hostname)" >/dev/null || skip "this machine's own name, $(hostname), has no address: /etc/hosts"
 	if [ "$CGROUPS" = 1 ]; then
 		[ -w /sys/fs/cgroup/freezer ] || skip "Slurm needs control groups here: version 1 with a freezer"
 	else

@@ -31,7 +31,7 @@ enum { READ_MS = 1000, READS_OF_ROUND = 9, MS_PER_S = 1000 };
 /* A program that was refused memory and ends so soon with an error has ended for that. */
 #define REFUSED_NS (10 * LL_NS_PER_S)
 
-/* A job of the former loadlined that has not come by then has ended: monitors try to connect at least each 2 s. */
+/* A job of the former loadlined that has not come by then has ended: monitors try each 0.25 s. */
 #define RETURN_NS (60 * LL_NS_PER_S)
 
 struct ll_accounting {
