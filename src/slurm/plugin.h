@@ -26,8 +26,7 @@ struct ll_spank_config {
 	char sim[PATH_MAX]; /* sim=: folder of the simulated world, in which %n is the node's name; empty: real cards */
 	unsigned shards;    /* shards=: of a card, however many the node counts; 0: as many as the node counts */
 	const char *borrow; /* borrow=: QOS and partitions, with commas between, whose jobs borrow; NULL: none */
-	bool
-	    in_containers; /* containers=yes: oci.conf puts the library into Slurm's containers; else none has a card */
+	bool in_containers; /* containers=yes: oci.conf brings the library into Slurm's; else none has a card */
 };
 
 /* Reads the words. node: the name of the node; NULL: not known here. -EINVAL: an unknown word. */
