@@ -548,7 +548,7 @@ registers() {
 	wait_for 60 jobs_are_on "$NODE" "slurm-$waits"
 	scontrol update job="$again" starttime=now+2
 	wait_for 60 jobs_are_on "$NODE" "slurm-$again" "slurm-$waits"
-	[ "$(on "$NODE" loadline --sim status --json | jq -s '[.[] | select(has("claim")) | .tenant] | length')" -eq 2 ]
+	wait_for 60 eval '[ "$(on "$NODE" loadline --sim status --json | jq -s "[.[] | select(has(\"claim\"))] | length")" -eq 2 ]'
 	# The process whose numbers were in the files lives, and has no shards; those that run have theirs.
 	"${BOOT[@]}" kill -0 "$(cut -d' ' -f1 "$T/other")"
 	srun --gres=shard:12 true
